@@ -1,0 +1,83 @@
+"""What the planner asks of a simulator, and nothing more.
+
+RHIRL (and MPPI inside it) treats the dynamics x' = f(x, v) as a black box that can be put into a state and
+rolled out. A simulator is therefore an object without memory: every method takes the state it starts from and
+returns a new one, so that planning can never disturb the system it plans for.
+
+Shapes: `M` sampled control sequences, horizon `K`, `m` controls, observations of shape `n` (a vector, or an
+image `96 x 96 x 3`). Controls are in [-1, 1]; the simulator scales them to its own units and clips what lies
+outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+# A pytree of NumPy arrays: whatever the engine needs to continue exactly. Checkpoints store it leaf by leaf, so
+# it may hold arrays only.
+State = Any
+
+
+class Rollout(NamedTuple):
+    """What M control sequences of length K led to."""
+
+    observations: NDArray[Any]
+    """(M, K + 1, *n) float32, or uint8 for images; `[:, 0]` is the observation of the start state."""
+    valid: NDArray[np.bool_]
+    """(M,) False where the simulation diverged; the planner gives such a rollout infinite cost."""
+
+
+@runtime_checkable
+class Simulator(Protocol):
+    """A black-box system that can be put into any of its states.
+
+    Determinism contract: the same arguments give the same bits, at any thread count. Randomness a simulator has
+    of its own (process noise, engine dispersion) is drawn from `seed` alone.
+    """
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation x."""
+        ...
+
+    @property
+    def control_dim(self) -> int:
+        """Number of controls m."""
+        ...
+
+    def reset(self, seed: int) -> State:
+        """Draw an initial state x_0 ~ μ."""
+        ...
+
+    def observe(self, state: State) -> NDArray[Any]:
+        """Return the observation of a state: (*n,)."""
+        ...
+
+    def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
+        """Execute one control v (m,) exactly as the real system would: x' = f(x, v)."""
+        ...
+
+    def terminated(self, state: State) -> bool:
+        """Whether the real task would end here (a fall, a landing); never the time limit."""
+        ...
+
+    def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
+        """Roll M control sequences V (M, K, m) out from one state."""
+        ...
+
+
+@runtime_checkable
+class EnvironmentSimulator(Simulator, Protocol):
+    """A simulator of a Gymnasium environment, which can read the state of the real one."""
+
+    def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
+        """Read the state of a running environment without touching it."""
+        ...
+
+    def restore(self, env: gymnasium.Env[Any, Any], state: State) -> None:
+        """Put a running environment into a state."""
+        ...
