@@ -1,0 +1,277 @@
+"""Any Gymnasium MuJoCo environment as a simulator: put into a state, stepped, rolled out on all cores.
+
+Model, frame skip, control range, observation rule and termination are read from the environment; Hopper, Walker2d,
+Ant, HalfCheetah, Humanoid and the rest are served by the same lines. `step` and the default `rollout` give the
+environment's own numbers bit for bit, at any thread count. A planner may roll out a cheaper or a different model
+(`integrator`, `parameters`); `step` stays the scored physics.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+try:
+    import mujoco.batch
+except ImportError as error:
+    raise ImportError("MuJoCo 4 is not installed; run: pip install 'rhirl[mujoco]'") from error
+
+from rhirl.simulators.checks import check_controls
+from rhirl.simulators.mujoco_engine import (
+    OBSERVATION,
+    Engine,
+    Physics,
+    bare_batch,
+    make_engine,
+    quiet,
+    with_integrator,
+)
+from rhirl.simulators.mujoco_inverse import invert_observation
+from rhirl.simulators.mujoco_observation import read_rule
+from rhirl.simulators.mujoco_parameters import read_parameters
+from rhirl.simulators.mujoco_state import StateLayout
+from rhirl.simulators.protocol import Rollout
+
+# Beyond this MuJoCo itself calls a number divergence, but only when the next step begins.
+DIVERGED = 1e10
+
+State = NDArray[np.float64]
+
+
+class MujocoSimulator:
+    """A Gymnasium MuJoCo environment behind the simulator protocol.
+
+    One simulator belongs to one Python thread at a time; inside, it uses `threads` of its own.
+
+    Args:
+        env_id: The environment, as `gymnasium.make` knows it.
+        env_kwargs: Keyword arguments of `gymnasium.make`.
+        integrator: Integrator of the rollouts: "implicitfast" costs a quarter of the "RK4" of most environments.
+            None is the environment's own.
+        parameters: Scale factors of the rollouts' model: "mass", "friction", "gravity" or a field of MjModel, each
+            one number or P of them, of which simulation i takes number i mod P.
+        process_noise: Standard deviation σ of Gaussian generalised forces (N or N m), drawn for every degree of
+            freedom and environment step; a number or (nv,). It acts in `step` and in `rollout`.
+        contact_forces: False leaves the contact forces out of the observation (27 of Ant's 105 entries stay).
+        threads: How many threads roll out; None takes the cores this process may use.
+        dtype: Type of the observations. float64 is the environment's own.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+        integrator: str | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        process_noise: ArrayLike = 0.0,
+        contact_forces: bool = True,
+        threads: int | None = None,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.env_id, self.env_kwargs, self.dtype = env_id, dict(env_kwargs or {}), np.dtype(dtype)
+        self.threads = _usable_cores() if threads is None else threads
+        if self.threads < 1:
+            raise ValueError(f"threads must be at least 1, not {threads}")
+
+        # One environment acts; the other never moves, and says what the environment thinks of a state.
+        self._env, self._still = self._make(), self._make()
+        self._still.do_simulation = lambda *_: None
+        self._range = _control_range(self._env)
+
+        rule = read_rule(self._make())
+        self._layout = StateLayout(env_id, self._env.model, self._env.data, rule.fields if rule else ())
+        self._rule = rule if rule is None or contact_forces else rule.without("cfrc_ext")
+        self._kept = np.arange(self._env.observation_space.shape[0])
+        if rule is not None and not contact_forces:
+            self._kept = np.delete(self._kept, rule.entries("cfrc_ext"))
+
+        fields = self._rule.fields if self._rule else (OBSERVATION,)
+        make_observer = self._make if self._rule is None else None
+        exact = Physics(self._env.model, self._env.frame_skip, fields)
+        self._verify(make_engine(exact, self.threads, make_observer))
+        model = with_integrator(self._env.model, integrator)
+        self._planned = exact._replace(model=model, parameters=read_parameters(parameters or {}))
+        self._planner = make_engine(self._planned, self.threads, make_observer)
+        self._noise_std = _noise_std(process_noise, model.nv)
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape (n,) of one observation."""
+        return self._kept.shape
+
+    @property
+    def control_dim(self) -> int:
+        """Number of controls m."""
+        return self._range.shape[1]
+
+    def make_env(self) -> gymnasium.Env[Any, Any]:
+        """Make the environment that this simulates."""
+        return gymnasium.make(self.env_id, **self.env_kwargs)
+
+    def action(self, controls: NDArray[Any]) -> NDArray[Any]:
+        """Scale controls in [-1, 1] to what the environment's own `step` takes, and clip what lies outside."""
+        centre, half = self._range
+        return centre + half * np.clip(np.asarray(controls, self._range.dtype), -1, 1)
+
+    def reset(self, seed: int) -> State:
+        """Draw the initial state that the environment's own `reset(seed=seed)` draws."""
+        self._env.reset(seed=seed)
+        return self.snapshot(self._env)
+
+    def observe(self, state: State) -> NDArray[Any]:
+        """Return the environment's observation (n,) of a state."""
+        return self._observe(self._layout.check(state)).astype(self.dtype)
+
+    def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
+        """Execute one control v (m,) as the environment would, whatever model the rollouts use."""
+        x = self._layout.check(state)
+        v = check_controls(np.asarray(control)[None, None], self.control_dim)
+        if not np.isfinite(v).all():
+            raise ValueError(f"the control holds NaN or infinity: {v[0, 0]}")
+        model, data = self._env.model, self._env.data
+        self._layout.write(model, data, x)
+        data.warning.number[:] = 0
+        forces = self._forces(x, seed, 1, 1)
+        if forces is not None:
+            data.qfrc_applied[:] = forces[0, 0]
+        with quiet():
+            self._env.do_simulation(self.action(v[0, 0]), self._env.frame_skip)
+        if data.warning.number.any():
+            raise RuntimeError(f"{self.env_id} diverged in one step: MuJoCo met NaN, infinity or a huge number")
+        data.qfrc_applied[:] = x[self._layout["qfrc_applied"]]
+        return self._layout.read(model, data)
+
+    def terminated(self, state: State) -> bool:
+        """Whether the environment would end here: its own `step` is asked while the physics stands still."""
+        self._layout.write(self._still.model, self._still.data, self._layout.check(state))
+        return bool(self._still.step(self.action(np.zeros(self.control_dim)))[2])
+
+    def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
+        """Roll out V (M, K, m); an invalid rollout repeats the start observation, never a made-up number."""
+        x = self._layout.check(state)
+        V = check_controls(controls, self.control_dim)
+        finite = np.logical_and.reduce(np.isfinite(V), axis=(1, 2))
+        if not finite.all():
+            V = np.where(finite[:, None, None], V, 0)
+        forces = self._forces(x, seed, *V.shape[:2])
+        observations, valid = self._run(self._planner, x, self.action(V), forces, self.dtype)
+        valid &= finite
+        if not valid.all():
+            observations[~valid] = observations[0, 0]
+        return Rollout(observations, valid)
+
+    def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
+        """Read the state of a running environment without touching it."""
+        inner = self._inner(env)
+        return self._layout.read(inner.model, inner.data)
+
+    def restore(self, env: gymnasium.Env[Any, Any], state: State) -> None:
+        """Put a running environment into a state, from where its steps repeat, rewards included."""
+        inner, x = self._inner(env), self._layout.check(state)
+        self._layout.write(inner.model, inner.data, x)
+        # What is drawn follows from the state; computing it disturbs the warm start, hence the second write.
+        mujoco.mj_forward(inner.model, inner.data)
+        self._layout.write(inner.model, inner.data, x)
+
+    def state_from_observation(self, observation: NDArray[Any]) -> State:
+        """Return a state with this observation (n,), standing at the origin.
+
+        The dynamics do not feel the horizontal root position that observations leave out. Velocities are taken as
+        observed, so those that the environment clips come back clipped, and the contact solver starts cold.
+        """
+        x = np.asarray(observation, np.float64)
+        if x.shape != self.observation_shape or not np.isfinite(x).all():
+            raise ValueError(f"an observation of {self.env_id} is {self.observation_shape[0]} finite numbers")
+        if self._rule is None:
+            raise ValueError(f"{self.env_id} computes its observation from the state: no state follows from it")
+        return invert_observation(self._env, self._layout, self._rule, x)
+
+    def bare_rollout(self, state: State, controls: NDArray[Any]) -> Callable[[], object]:
+        """Prepare the same physics with the bare engine, `mujoco.batch`: what benchmarks compare with."""
+        start = self._layout.check(state)[self._layout.integration]
+        return bare_batch(self._planned, self.threads, start, self.action(controls))
+
+    def _make(self) -> Any:
+        env = gymnasium.make(self.env_id, **self.env_kwargs).unwrapped
+        if not hasattr(env, "model") or not hasattr(env, "do_simulation"):
+            raise TypeError(f"{self.env_id} is not a Gymnasium MuJoCo environment: use GymSimulator")
+        env.reset(seed=0)
+        return env
+
+    def _inner(self, env: gymnasium.Env[Any, Any]) -> Any:
+        inner: Any = env.unwrapped
+        if getattr(getattr(inner, "model", None), "signature", None) != self._layout.signature:
+            raise ValueError(f"this simulator is of {self.env_id}; the environment is {env}")
+        return inner
+
+    def _observe(self, x: State) -> NDArray[np.float64]:
+        if self._rule is None:
+            self._layout.write(self._still.model, self._still.data, x)
+            return np.asarray(self._still._get_obs(), np.float64)
+        observation = np.empty(self._rule.size)
+        self._rule.assemble({name: x[self._layout[name]] for name in self._rule.fields}, observation)
+        return observation
+
+    def _run(
+        self, engine: Engine, x: State, actions: NDArray[Any], forces: NDArray[np.float64] | None, dtype: DTypeLike
+    ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return observations (M, K + 1, n) and which of the M rollouts are sound."""
+        M, K, _ = actions.shape
+        observations = np.empty((M, K + 1, *self.observation_shape), dtype)
+        if M == 0:
+            return observations, np.ones(0, np.bool_)
+        observations[:, 0] = self._observe(x)
+        values, diverged = engine.run(x[self._layout.integration], actions, forces)
+        if self._rule is None:
+            observations[:, 1:] = values[OBSERVATION]
+        else:
+            self._rule.assemble(values, observations[:, 1:])
+        return observations, ~diverged & (np.abs(observations[:, -1]) < DIVERGED).all(axis=1)
+
+    def _forces(self, x: State, seed: int, M: int, K: int) -> NDArray[np.float64] | None:
+        """Draw the process noise as applied generalised forces (M, K, nv), on top of those already in the state."""
+        if not self._noise_std.any():
+            return None
+        draw = np.random.default_rng(seed).standard_normal((M, K, self._noise_std.size))
+        return x[self._layout["qfrc_applied"]] + self._noise_std * draw
+
+    def _verify(self, engine: Engine) -> None:
+        """Compare a few steps with the environment's own, so that a rule it hides from us is an error now."""
+        state = self.reset(seed=0)
+        V = np.random.default_rng(0).uniform(-1, 1, (2, 4, self.control_dim))
+        observations, _ = self._run(engine, state, self.action(V), None, np.float64)
+        for actions, simulated in zip(self.action(V), observations[:, 1:], strict=True):
+            self.restore(self._env, state)
+            expected = np.array([self._env.step(action)[0] for action in actions])
+            if not np.array_equal(expected[:, self._kept], simulated):
+                raise ValueError(
+                    f"{self.env_id} does more between control and observation than MuJoCo's step: its own step and "
+                    "the simulator disagree. Use GymSimulator, which runs the environment itself."
+                )
+
+
+def _control_range(env: Any) -> NDArray[Any]:
+    """Return the centre and half the width of the range of every action: (2, m)."""
+    low, high = env.action_space.low, env.action_space.high
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError(f"the actions of {env} are unbounded: controls in [-1, 1] cannot be scaled to them")
+    return np.stack([(low + high) / 2, (high - low) / 2])
+
+
+def _noise_std(process_noise: ArrayLike, nv: int) -> NDArray[np.float64]:
+    std = np.asarray(process_noise, np.float64)
+    if std.shape not in ((), (nv,)) or not np.isfinite(std).all() or (std < 0).any():
+        raise ValueError(
+            f"process_noise must be one standard deviation ≥ 0, or {nv} of them, not {process_noise!r}"
+        )
+    return np.broadcast_to(std, nv)
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
