@@ -1,0 +1,149 @@
+"""Is restoring exact? Replay a few short episodes and compare every bit.
+
+Three fresh copies of the environment are given the same seeds and the same random controls. The first runs on
+undisturbed, and so does the second: if they part, the environment has randomness nobody can restore. The third is
+snapshotted half-way, the model rolls out from there, and then
+
+    it goes on           and must still agree with the first: planning has not disturbed it
+    it is restored       and must repeat what it did, bit for bit
+    the model is put     into the same state and must do the same
+
+Only observations and terminations are compared: they are all that a planner sees. Agreement over some random steps
+is evidence, not proof: what happens later in an episode (a contact, a new level) has not been visited.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import mtrand
+from numpy.typing import NDArray
+
+from rhirl.simulators.gym_model import EnvModel
+from rhirl.simulators.gym_states import Env
+
+SEEDS = (0, 1, 2)
+
+
+class Exactness(NamedTuple):
+    """Outcome of the check."""
+
+    exact: bool
+    error: float
+    """Largest difference of an observation seen; infinite if only the ends of the episodes differ."""
+    finding: str
+    """What went wrong, in words; empty when nothing did."""
+
+
+class Trace(NamedTuple):
+    """Observations of an episode (as the environment gave them) and whether it ended with the last."""
+
+    observations: list[NDArray[Any]]
+    terminated: bool
+
+
+def check_exactness(model: EnvModel, steps: int) -> Exactness:
+    """Replay episodes of 2 · `steps` steps and report the first kind of disagreement, with its largest error."""
+    first, second, third = (model.recipe.make_env() for _ in range(3))
+    if len({id(env.unwrapped) for env in (first, second, third, model.env)}) < 4:
+        raise ValueError("make_env must build a new environment at each call, not return the same one again")
+    rng = np.random.default_rng(0)
+    errors: dict[str, float] = {}
+
+    def compare(what: str, trace: Trace, reference: Trace) -> None:
+        if (error := _difference(trace, reference)) is not None:
+            errors[what] = max(error, errors.get(what, 0.0))
+
+    with _global_random_numbers() as used:
+        for episode, seed in enumerate(SEEDS):
+            V = rng.uniform(-1, 1, (2 * steps, model.control_dim)).astype(np.float32)
+            before = episode * steps // (len(SEEDS) - 1)
+            reference = _run(model, first, V, seed)
+            compare("repeat", _run(model, second, V, seed), reference)
+            head = _run(model, third, V[:before], seed)
+            if head.terminated:
+                continue
+            state = model.snapshot(third)
+            shown = head.observations[-1].astype(model.observation_dtype)
+            compare("observe", Trace([state["observation"]], False), Trace([shown], False))
+            model.roll(state, V[None, ::-1], np.zeros((1, 2), np.uint64))
+            tail = Trace(reference.observations[before + 1 :], reference.terminated)
+            compare("disturb", _run(model, third, V[before:]), tail)
+            model.restore(third, state)
+            compare("restore", _run(model, third, V[before:]), tail)
+            model.restore(model.env, state)
+            compare("model", _run(model, model.env, V[before:]), tail)
+    for env in (first, second, third):
+        env.close()
+    return _verdict(model, errors, used)
+
+
+def _run(model: EnvModel, env: Env, controls: NDArray[np.float32], seed: int | None = None) -> Trace:
+    """Step an environment until the controls are used up or the task ends."""
+    observations, terminated = [], False
+    if seed is not None:
+        observations.append(np.array(env.reset(seed=seed)[0]))
+    for v in controls:
+        observation, _, terminated, _, _ = env.step(model.to_actions(v))
+        observations.append(np.array(observation))
+        if terminated:
+            break
+    return Trace(observations, bool(terminated))
+
+
+def _difference(trace: Trace, reference: Trace) -> float | None:
+    """Return None where two traces agree in every bit, else the largest difference of their observations."""
+    pairs = list(zip(trace.observations, reference.observations, strict=False))
+    same_end = len(trace.observations) == len(reference.observations) and trace.terminated == reference.terminated
+    if all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs):
+        return None if same_end else np.inf
+    return max(float(np.nan_to_num(np.abs(a.astype(float) - b.astype(float)), nan=np.inf).max()) for a, b in pairs)
+
+
+def _verdict(model: EnvModel, errors: dict[str, float], global_draws: list[str]) -> Exactness:
+    """Name the deepest cause among the disagreements: a system that does not repeat itself cannot be restored."""
+    for what in ("repeat", "disturb", "restore", "model", "observe"):
+        if what in errors:
+            return Exactness(False, errors[what], _finding(model, what, global_draws))
+    return Exactness(True, 0.0, "")
+
+
+def _finding(model: EnvModel, what: str, global_draws: list[str]) -> str:
+    if what == "repeat":
+        source = f" ({' and '.join(global_draws)})" if global_draws else ""
+        return (
+            f"two copies of it given the same seed and the same actions part: it draws random numbers{source} that "
+            "reset(seed=…) does not set, or reads a clock. Let it draw from self.np_random only"
+        )
+    if what == "disturb":
+        return (
+            "a snapshot and a rollout changed what the running environment does next: it shares something with its "
+            "copies (a class attribute, a global), or snapshot changes it"
+        )
+    if what == "observe":
+        return "the observation read from a snapshot is not the one the environment gave: pass observe="
+    where = "the restored environment" if what == "restore" else "another copy put into the same state"
+    missed = model.states.missed(model.env)
+    reason = f"; these attributes could not be read: {missed}" if missed else ""
+    return f"given the same controls, {where} does not do what the original did{reason}"
+
+
+@contextmanager
+def _global_random_numbers() -> Iterator[list[str]]:
+    """Note which global random generators are drawn from inside the block, and put them back afterwards."""
+    numpy_generator = mtrand.get_bit_generator()
+    numpy_state, python_state = numpy_generator.state, random.getstate()
+    used: list[str] = []
+    try:
+        yield used
+    finally:
+        if repr(numpy_generator.state) != repr(numpy_state):
+            used.append("NumPy's global ones")
+        if random.getstate() != python_state:
+            used.append("Python's global ones")
+        numpy_generator.state = numpy_state
+        random.setstate(python_state)
