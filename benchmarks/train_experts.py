@@ -4,7 +4,7 @@
 
 The learner of a task never waits: while its workers step environments it keeps updating, so the number of
 updates per step is what the machine gives (and is reported). A further process evaluates the deterministic actor
-all the time and the best actors are kept. At the end they are compared on 100 selection episodes, and the winner
+all the time and the best actors are kept. At the end they are compared on 50 selection episodes, and the winner
 is scored on 100 fresh ones. Called again with the same `--state`, training goes on where it stopped.
 
 Written to `--out`: `<task>.policy.safetensors`, `<task>.json` (curve, returns, settings) and
@@ -63,7 +63,7 @@ LOCOMOTION: dict[str, Any] = {
     "critic_hidden": (512, 512),
     "layer_norm": True,
     "batch": 1024,
-    "capacity": 2_000_000,
+    "capacity": 4_000_000,
     "round_steps": 25,
     "random_steps": 20_000,
     "update_ratio": 0.02,
@@ -186,10 +186,11 @@ class Expert:
                 returns = pipe.recv()
                 row = {**judged, "return": float(returns.mean()), "worst": float(returns.min())}
                 self.curve.append(row)
-                self.best = sorted([*self.best, (row["return"], judged_actor)], key=lambda pair: -pair[0])[:4]
+                self.best = sorted([*self.best, (row["return"], judged_actor)], key=lambda pair: -pair[0])[:3]
                 judged = None
                 if now - told > 15:
                     told = now
+                    self.write({"curve": self.curve, "seconds": row["seconds"]}, self.best[0][1], self.out)
                     shown = {key: round(float(value), 2) for key, value in {**metrics, **row}.items()}
                     print(self.task, json.dumps(shown), flush=True)
         if judged is not None:
@@ -200,7 +201,7 @@ class Expert:
         """Compare the best policies, score the winner, and write everything."""
         evaluators = Evaluators(self.spec, self.spec.workers + 1)
         candidates = [actor for _, actor in self.best] + [to_numpy(self.sac.learner.actor)]
-        selection = [evaluators.returns(actor, 100, SELECTION_SEED) for actor in candidates]
+        selection = [evaluators.returns(actor, 50, SELECTION_SEED) for actor in candidates]
         winner = candidates[int(np.argmax([returns.mean() for returns in selection]))]
         returns = evaluators.returns(winner, 100, SCORE_SEED)
         card = {
@@ -223,17 +224,20 @@ class Expert:
             "device": str(jax.devices()[0]),
             "curve": self.curve,
         }
-        about = {key: json.dumps(card[key]) for key in ("task", "env", "env_kwargs", "horizon", "return_mean")}
-        Policy(winner, about).save(self.out / f"{self.task}.policy.safetensors")
-        (self.out / f"{self.task}.json").write_text(json.dumps(card))
-        files.save(self.out / f"{self.task}.learner.safetensors", self.sac.learner)
+        self.write(card, winner, self.out)
         met = "reached" if returns.mean() >= self.spec.target else "MISSED"
         summary = f"{returns.mean():.1f} ± {returns.std():.1f}, worst {returns.min():.1f}"
         print(f"{self.task} DONE {summary}, target {self.spec.target} {met}", flush=True)
-        for suffix in ("json", "policy.safetensors"):
-            shutil.copy(self.out / f"{self.task}.{suffix}", self.notes.with_name(f"{self.task}.{suffix}"))
+        self.write(card, winner, self.notes.parent)
         self.sac.save(self.full)
         print(f"{self.task} saved", flush=True)
+
+    def write(self, card: dict[str, Any], actor: Actor, folder: Path) -> None:
+        """Leave policy, card and learner in a folder."""
+        about = {"task": self.task, "env": self.spec.env, "env_kwargs": json.dumps(self.spec.kwargs)}
+        Policy(actor, {**about, "horizon": str(self.spec.horizon)}).save(folder / f"{self.task}.policy.safetensors")
+        (folder / f"{self.task}.json").write_text(json.dumps(card))
+        files.save(folder / f"{self.task}.learner.safetensors", self.sac.learner)
 
 
 def versions() -> dict[str, str]:
@@ -283,6 +287,9 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     options.state.mkdir(parents=True, exist_ok=True)
     if options.one:
+        print(options.tasks[0], "learns on", jax.devices()[0], flush=True)
+        # The backend is chosen by now; what is spawned from here on computes in NumPy and leaves the GPU alone.
+        os.environ["JAX_PLATFORMS"] = "cpu"
         expert = Expert(options.tasks[0], options.seed, options.out, options.state, options.learners)
         expert.train(began + min(options.seconds - options.tail, expert.spec.seconds))
         expert.finish()

@@ -109,13 +109,14 @@ class Learner(eqx.Module):
     updates: Array
 
 
+@partial(jax.jit, static_argnames=("config", "n", "m"))
 def init(config: SACConfig, n: int, m: int) -> Learner:
     """Draw a fresh learner for n observations and m controls."""
     key, k_actor, k_critic = jax.random.split(jax.random.PRNGKey(config.seed), 3)
     actor = Actor.create(k_actor, n, m, config.hidden)
     widths = config.critic_hidden or config.hidden
     critic = Critic.create(k_critic, n, m, widths, count=config.critics, layer_norm=config.layer_norm)
-    # Learner and target must not share buffers: both are donated to the same update.
+    # Critic and target must not share buffers: both are donated to the same update.
     target = jax.tree.map(jnp.copy, critic)
     log_alpha = jnp.asarray(math.log(config.temperature or 1.0), jnp.float32)
     adam = optax.adam(config.learning_rate)
