@@ -29,7 +29,7 @@ from rhirl.simulators.mujoco_engine import (
     bare_batch,
     make_engine,
     quiet,
-    with_integrator,
+    replan,
 )
 from rhirl.simulators.mujoco_inverse import invert_observation
 from rhirl.simulators.mujoco_observation import read_rule
@@ -53,6 +53,7 @@ class MujocoSimulator:
         env_kwargs: Keyword arguments of `gymnasium.make`.
         integrator: Integrator of the rollouts: "implicitfast" costs a quarter of the "RK4" of most environments.
             None is the environment's own.
+        substeps: Substeps of the rollouts per environment step, whose length stays; None is the environment's own.
         parameters: Scale factors of the rollouts' model: "mass", "friction", "gravity" or a field of MjModel, each
             one number or P of them, of which simulation i takes number i mod P.
         process_noise: Standard deviation σ of Gaussian generalised forces (N or N m), drawn for every degree of
@@ -68,6 +69,7 @@ class MujocoSimulator:
         *,
         env_kwargs: Mapping[str, Any] | None = None,
         integrator: str | None = None,
+        substeps: int | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         process_noise: ArrayLike = 0.0,
         contact_forces: bool = True,
@@ -95,10 +97,9 @@ class MujocoSimulator:
         make_observer = self._make if self._rule is None else None
         exact = Physics(self._env.model, self._env.frame_skip, fields)
         self._verify(make_engine(exact, self.threads, make_observer))
-        model = with_integrator(self._env.model, integrator)
-        self._planned = exact._replace(model=model, parameters=read_parameters(parameters or {}))
+        self._planned = replan(exact, integrator, substeps, read_parameters(self._env.model, parameters or {}))
         self._planner = make_engine(self._planned, self.threads, make_observer)
-        self._noise_std = _noise_std(process_noise, model.nv)
+        self._noise_std = _noise_std(process_noise, self._env.model.nv)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:

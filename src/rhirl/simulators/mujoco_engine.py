@@ -32,6 +32,12 @@ from rhirl.simulators.mujoco_state import INTEGRATION
 POST_CONSTRAINT = frozenset({"cacc", "cfrc_int", "cfrc_ext"})
 # In place of a field: the whole observation, computed by an environment's own `_get_obs`.
 OBSERVATION = "observation"
+INTEGRATORS = {
+    "Euler": mujoco.mjtIntegrator.mjINT_EULER,
+    "RK4": mujoco.mjtIntegrator.mjINT_RK4,
+    "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT,
+    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
+}
 
 Floats = NDArray[np.float64]
 
@@ -217,17 +223,20 @@ def bare_batch(physics: Physics, threads: int, start: Floats, actions: NDArray[A
     return run
 
 
-def with_integrator(model: mujoco.MjModel, integrator: str | None) -> mujoco.MjModel:
-    """Copy a model and give it an integrator by name; None keeps the model's own."""
-    model = copy.copy(model)
+def replan(physics: Physics, integrator: str | None, substeps: int | None, parameters: Parameters) -> Physics:
+    """Return other physics to plan with, whose environment step is as long; None keeps what there is."""
+    model = copy.copy(physics.model)
     if integrator is not None:
-        known = {
-            name.removeprefix("mjINT_").lower(): kind for name, kind in mujoco.mjtIntegrator.__members__.items()
-        }
-        if integrator.lower() not in known:
-            raise ValueError(f"integrator must be one of {', '.join(known)}, not {integrator!r}")
-        model.opt.integrator = known[integrator.lower()]
-    return model
+        if integrator not in INTEGRATORS:
+            raise ValueError(f"integrator must be one of {', '.join(INTEGRATORS)}, not {integrator!r}")
+        model.opt.integrator = INTEGRATORS[integrator]
+    if substeps is None:
+        substeps = physics.frame_skip
+    if substeps < 1:
+        raise ValueError(f"substeps must be at least 1, not {substeps}")
+    if substeps != physics.frame_skip:
+        model.opt.timestep *= physics.frame_skip / substeps
+    return physics._replace(model=model, frame_skip=substeps, parameters=parameters)
 
 
 class _Buffers:
