@@ -23,18 +23,17 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @both_engines
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_rollout_with_a_bad_control_is_masked_and_the_others_are_unharmed(task: Task, bad: float) -> None:
+def test_a_rollout_with_nan_is_masked_and_the_others_are_unharmed(task: Task) -> None:
     sim = task.simulator()
     state = run_episode(sim, 20, seed=0).states[-1]
     V = np.random.default_rng(0).uniform(-1, 1, (4, task.K, sim.control_dim))
     clean = sim.rollout(state, V).observations
-    V[2, 3, 1] = bad
+    V[2, 3, 1] = np.nan
     rollout = sim.rollout(state, V)
     np.testing.assert_array_equal(rollout.valid, [True, True, False, True])
     np.testing.assert_array_equal(rollout.observations[[0, 1, 3]], clean[[0, 1, 3]])
     np.testing.assert_array_equal(rollout.observations[2], np.tile(sim.observe(state), (task.K + 1, 1)))
-    with pytest.raises(ValueError, match="NaN or infinity"):
+    with pytest.raises(ValueError, match="the control holds NaN"):
         sim.step(state, V[2, 3])
 
 
@@ -43,8 +42,12 @@ def test_huge_controls_are_clipped(task: Task) -> None:
     sim = task.simulator()
     state = sim.reset(0)
     V = np.random.default_rng(0).choice([-1.0, 1.0], (3, task.K, sim.control_dim))
-    np.testing.assert_array_equal(sim.rollout(state, 1e30 * V).observations, sim.rollout(state, V).observations)
-    np.testing.assert_array_equal(sim.step(state, 1e30 * V[0, 0]), sim.step(state, V[0, 0]))
+    clipped = sim.rollout(state, V).observations
+    for huge in (2.0, 1e30, 1e300, np.inf):
+        rollout = sim.rollout(state, huge * V)
+        assert rollout.valid.all()
+        np.testing.assert_array_equal(rollout.observations, clipped)
+    np.testing.assert_array_equal(sim.step(state, 1e300 * V[0, 0]), sim.step(state, V[0, 0]))
 
 
 @both_engines

@@ -118,7 +118,7 @@ class MujocoSimulator:
     def action(self, controls: NDArray[Any]) -> NDArray[Any]:
         """Scale controls in [-1, 1] to what the environment's own `step` takes, and clip what lies outside."""
         centre, half = self._range
-        return centre + half * np.clip(np.asarray(controls, self._range.dtype), -1, 1)
+        return centre + half * np.clip(controls, -1, 1).astype(self._range.dtype)
 
     def reset(self, seed: int) -> State:
         """Draw the initial state that the environment's own `reset(seed=seed)` draws."""
@@ -132,9 +132,9 @@ class MujocoSimulator:
     def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
         """Execute one control v (m,) as the environment would, whatever model the rollouts use."""
         x = self._layout.check(state)
-        v = check_controls(np.asarray(control)[None, None], self.control_dim)
-        if not np.isfinite(v).all():
-            raise ValueError(f"the control holds NaN or infinity: {v[0, 0]}")
+        v = check_controls(np.clip(control, -1, 1)[None, None], self.control_dim)
+        if np.isnan(v).any():
+            raise ValueError(f"the control holds NaN: {v[0, 0]}")
         model, data = self._env.model, self._env.data
         self._layout.write(model, data, x)
         data.warning.number[:] = 0
@@ -156,13 +156,13 @@ class MujocoSimulator:
     def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
         """Roll out V (M, K, m); an invalid rollout repeats the start observation, never a made-up number."""
         x = self._layout.check(state)
-        V = check_controls(controls, self.control_dim)
-        finite = np.logical_and.reduce(np.isfinite(V), axis=(1, 2))
-        if not finite.all():
-            V = np.where(finite[:, None, None], V, 0)
+        V = check_controls(np.clip(controls, -1, 1), self.control_dim)
+        nonsense = np.logical_or.reduce(np.isnan(V), axis=(1, 2))
+        if nonsense.any():
+            V[nonsense] = 0
         forces = self._forces(x, seed, *V.shape[:2])
         observations, valid = self._run(self._planner, x, self.action(V), forces, self.dtype)
-        valid &= finite
+        valid &= ~nonsense
         if not valid.all():
             observations[~valid] = observations[0, 0]
         return Rollout(observations, valid)
