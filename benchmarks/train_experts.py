@@ -251,14 +251,13 @@ def versions() -> dict[str, str]:
     return found
 
 
-def share_gpu(environment: dict[str, str]) -> dict[str, str]:
+def share_gpu(environment: dict[str, str], folder: Path) -> dict[str, str]:
     """Let several processes run on one GPU at a time, where NVIDIA's MPS daemon is there and works."""
     if shutil.which("nvidia-cuda-mps-control") is None:
         print("no MPS daemon: the learners take turns on the GPU", flush=True)
         return environment
-    pipe = "/tmp/rhirl-mps"
-    Path(pipe).mkdir(exist_ok=True)
-    shared = {**environment, "CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": pipe}
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = {**environment, "CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
     subprocess.run(["nvidia-cuda-mps-control", "-d"], env=shared, check=False)
     try:
         probe = "import jax; assert jax.devices()[0].platform == 'gpu'; print(jax.numpy.ones(3).sum())"
@@ -302,7 +301,9 @@ def main() -> None:
         "OPENBLAS_NUM_THREADS": "1",
         "JAX_COMPILATION_CACHE_DIR": str(options.state / "compiled"),
     }
-    environment = share_gpu(environment) if shutil.which("nvidia-smi") else environment
+    environment = (
+        share_gpu(environment, options.state.absolute() / "mps") if shutil.which("nvidia-smi") else environment
+    )
     children = []
     for task in options.tasks:
         left = options.seconds - (time.monotonic() - began)
