@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -162,7 +161,7 @@ def test_planning_leaves_the_real_environment_untouched(task: Task) -> None:
 @every_task
 def test_reset_is_the_environments_reset(task: Task) -> None:
     sim = task.simulator()
-    observation, _ = gymnasium.make(task.env_id, **task.env_kwargs).reset(seed=11)
+    observation, _ = sim.make_env().reset(seed=11)
     np.testing.assert_array_equal(sim.observe(sim.reset(11)), observation)
 
 

@@ -113,7 +113,8 @@ class MujocoSimulator:
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that this simulates."""
-        return gymnasium.make(self.env_id, **self.env_kwargs)
+        with quiet():
+            return gymnasium.make(self.env_id, **self.env_kwargs)
 
     def action(self, controls: NDArray[Any]) -> NDArray[Any]:
         """Scale controls in [-1, 1] to what the environment's own `step` takes, and clip what lies outside."""
@@ -199,7 +200,7 @@ class MujocoSimulator:
         return bare_batch(self._planned, self.threads, start, self.action(controls))
 
     def _make(self) -> Any:
-        env = gymnasium.make(self.env_id, **self.env_kwargs).unwrapped
+        env: Any = self.make_env().unwrapped
         if not hasattr(env, "model") or not hasattr(env, "do_simulation"):
             raise TypeError(f"{self.env_id} is not a Gymnasium MuJoCo environment: use GymSimulator")
         env.reset(seed=0)

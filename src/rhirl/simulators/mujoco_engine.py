@@ -254,7 +254,7 @@ class _Buffers:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep MuJoCo from printing and writing a log file where divergence is reported otherwise."""
+    """Keep MuJoCo from printing and from leaving a log file behind; divergence is reported otherwise."""
     before, silent = mujoco.MjLogConfig.get(), mujoco.MjLogConfig.get()
     silent.logto_console = silent.logto_file = False
     silent.set()
