@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.simulators.checks import check_controls
-from rhirl.simulators.gym_check import Exactness, check_exactness
+from rhirl.simulators.gym_check import Exactness, InexactSimulatorError, check_exactness, global_random_numbers
 from rhirl.simulators.gym_model import EnvModel, Recipe
 from rhirl.simulators.gym_spaces import ToAction
 from rhirl.simulators.gym_states import Env
@@ -45,10 +45,6 @@ STATE_METHODS = (
     ("snapshot", "restore"),
     ("state_dict", "load_state_dict"),
 )
-
-
-class InexactSimulatorError(RuntimeError):
-    """An environment that cannot be put into a state exactly."""
 
 
 class InexactSimulatorWarning(UserWarning):
@@ -103,11 +99,12 @@ class GymSimulator:
         recipe = Recipe(make_env, snapshot, restore, observe, to_action, control_dim)
         self._count = _worker_count(workers, recipe)
         self.exact, self.restore_error = None, None
-        if check:
-            self._model, outcome = _first_exact(recipe, check_steps, strict)
-            self.exact, self.restore_error = outcome.exact, outcome.error
-        else:
-            self._model = next(_models(recipe))
+        with global_random_numbers():
+            if check:
+                self._model, outcome = _first_exact(recipe, check_steps, strict)
+                self.exact, self.restore_error = outcome.exact, outcome.error
+            else:
+                self._model = next(_models(recipe))
         self._workers = Workers(self._model.recipe, self._count)
 
     @property
@@ -196,31 +193,29 @@ def _models(recipe: Recipe) -> Iterator[EnvModel]:
             methods = recipe._replace(snapshot=methodcaller(reader), restore=partial(_call, writer))
             try:
                 yield EnvModel(methods)
-            except (TypeError, ValueError):
-                continue  # The names were right but they mean something else here.
+            except Exception:
+                continue  # The names are right, but here they mean something else.
     yield by_attributes
 
 
 def _first_exact(recipe: Recipe, steps: int, strict: bool) -> tuple[EnvModel, Exactness]:
     """Return the first model that restores exactly; of the user's own functions, warn if they do not."""
+    by_user = recipe.snapshot is not None
     for model in _models(recipe):
         try:
             outcome = check_exactness(model, steps)
-        except Exception as error:
-            if recipe.snapshot is not None:
+        except InexactSimulatorError as error:
+            if by_user:
                 raise
-            outcome = Exactness(False, np.inf, f"put into its own state, it raised {type(error).__name__}: {error}")
+            message = str(error)
+            continue
         if outcome.exact:
             return model, outcome
-    message = f"{model.name} cannot be restored exactly (error up to {outcome.error:.2g}): {outcome.finding}."
-    if recipe.snapshot is None:
-        raise InexactSimulatorError(
-            f"{message} Pass snapshot= and restore=: functions that read and set all that its next steps depend on"
-        )
-    if strict:
+        message = f"{model.name} cannot be restored exactly (error up to {outcome.error:.2g}): {outcome.finding}"
+    if strict or not by_user:
         raise InexactSimulatorError(message)
     warnings.warn(
-        f"{message} Rollouts from a snapshot will differ that much.", InexactSimulatorWarning, stacklevel=3
+        f"{message}. Rollouts from a snapshot will differ that much", InexactSimulatorWarning, stacklevel=3
     )
     return model, outcome
 

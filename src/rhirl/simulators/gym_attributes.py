@@ -113,8 +113,10 @@ def set_random_state(generator: RandomGenerator, state: Any) -> None:
 def reseed(generator: RandomGenerator, key: NDArray[np.uint64], index: int) -> None:
     """Start the `index`-th generator of an environment on the random stream of one rollout, named by `key` (2,)."""
     high, low = int(key[0]), int(key[1])
-    if not isinstance(generator, np.random.Generator):
-        generator.seed((high ^ index) & 0xFFFFFFFF)
+    if isinstance(generator, random.Random):
+        generator.seed(((high << 64) | low) + index)
+    elif isinstance(generator, np.random.RandomState):
+        generator.seed(np.array([high, low, index], np.uint64).view(np.uint32))
     elif isinstance(generator.bit_generator, np.random.PCG64):
         # The generator of Gymnasium. Its state is set directly: hashing a seed would cost as much as some steps.
         stream: Any = {"state": (high << 64) | low, "inc": 2 * (0x9E3779B97F4A7C15 + index) + 1}

@@ -29,6 +29,10 @@ from rhirl.simulators.gym_states import Env
 SEEDS = (0, 1, 2)
 
 
+class InexactSimulatorError(RuntimeError):
+    """An environment that cannot be put into a state exactly."""
+
+
 class Exactness(NamedTuple):
     """Outcome of the check."""
 
@@ -58,7 +62,7 @@ def check_exactness(model: EnvModel, steps: int) -> Exactness:
         if (error := _difference(trace, reference)) is not None:
             errors[what] = max(error, errors.get(what, 0.0))
 
-    with _global_random_numbers() as used:
+    with global_random_numbers() as used:
         for episode, seed in enumerate(SEEDS):
             V = rng.uniform(-1, 1, (2 * steps, model.control_dim)).astype(np.float32)
             before = episode * steps // (len(SEEDS) - 1)
@@ -67,16 +71,22 @@ def check_exactness(model: EnvModel, steps: int) -> Exactness:
             head = _run(model, third, V[:before], seed)
             if head.terminated:
                 continue
-            state = model.snapshot(third)
-            shown = head.observations[-1].astype(model.observation_dtype)
-            compare("observe", Trace([state["observation"]], False), Trace([shown], False))
-            model.roll(state, V[None, ::-1], np.zeros((1, 2), np.uint64))
             tail = Trace(reference.observations[before + 1 :], reference.terminated)
-            compare("disturb", _run(model, third, V[before:]), tail)
-            model.restore(third, state)
-            compare("restore", _run(model, third, V[before:]), tail)
-            model.restore(model.env, state)
-            compare("model", _run(model, model.env, V[before:]), tail)
+            try:
+                state = model.snapshot(third)
+                shown = model.as_observation(head.observations[-1])
+                compare("observe", Trace([state["observation"]], False), Trace([shown], False))
+                model.roll(state, V[None, ::-1], np.zeros((1, 2), np.uint64))
+                compare("disturb", _run(model, third, V[before:]), tail)
+                model.restore(third, state)
+                compare("restore", _run(model, third, V[before:]), tail)
+                model.restore(model.env, state)
+                compare("model", _run(model, model.env, V[before:]), tail)
+            except Exception as error:
+                cause = f"{type(error).__name__}: {error}"
+                raise InexactSimulatorError(
+                    f"{model.name}, put into its state, raised {cause}{_advice(model)}"
+                ) from error
     for env in (first, second, third):
         env.close()
     return _verdict(model, errors, used)
@@ -101,7 +111,9 @@ def _difference(trace: Trace, reference: Trace) -> float | None:
     same_end = len(trace.observations) == len(reference.observations) and trace.terminated == reference.terminated
     if all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs):
         return None if same_end else np.inf
-    return max(float(np.nan_to_num(np.abs(a.astype(float) - b.astype(float)), nan=np.inf).max()) for a, b in pairs)
+    with np.errstate(invalid="ignore"):
+        gaps = [np.abs(a.astype(np.float64) - b.astype(np.float64)).max() for a, b in pairs]
+    return float(np.nan_to_num(gaps, nan=np.inf).max())
 
 
 def _verdict(model: EnvModel, errors: dict[str, float], global_draws: list[str]) -> Exactness:
@@ -114,26 +126,35 @@ def _verdict(model: EnvModel, errors: dict[str, float], global_draws: list[str])
 
 def _finding(model: EnvModel, what: str, global_draws: list[str]) -> str:
     if what == "repeat":
-        source = f" ({' and '.join(global_draws)})" if global_draws else ""
+        drawn = f"random numbers ({' and '.join(global_draws)})" if global_draws else "other random numbers"
         return (
-            f"two copies of it given the same seed and the same actions part: it draws random numbers{source} that "
-            "reset(seed=…) does not set, or reads a clock. Let it draw from self.np_random only"
+            "two copies of it given the same seed and the same actions part, so it depends on what reset(seed=…) "
+            f"does not set: {drawn}, a clock, or something its copies share (a class attribute, a global). "
+            "Let it draw from self.np_random, and keep its state in itself"
         )
     if what == "disturb":
         return (
-            "a snapshot and a rollout changed what the running environment does next: it shares something with its "
-            "copies (a class attribute, a global), or snapshot changes it"
+            "after a snapshot and a rollout the running environment goes another way: snapshot must change nothing"
         )
     if what == "observe":
         return "the observation read from a snapshot is not the one the environment gave: pass observe="
     where = "the restored environment" if what == "restore" else "another copy put into the same state"
+    return f"given the same controls, {where} does not do what the original did{_advice(model)}"
+
+
+def _advice(model: EnvModel) -> str:
+    if not model.states.by_attributes:
+        return ""
     missed = model.states.missed(model.env)
-    reason = f"; these attributes could not be read: {missed}" if missed else ""
-    return f"given the same controls, {where} does not do what the original did{reason}"
+    reason = f" ({missed} cannot be read from outside)" if missed else ""
+    return (
+        f". Its attributes are not all of its state{reason}: pass snapshot= and restore=, "
+        "functions that read and set all that its next steps depend on"
+    )
 
 
 @contextmanager
-def _global_random_numbers() -> Iterator[list[str]]:
+def global_random_numbers() -> Iterator[list[str]]:
     """Note which global random generators are drawn from inside the block, and put them back afterwards."""
     numpy_generator = mtrand.get_bit_generator()
     numpy_state, python_state = numpy_generator.state, random.getstate()

@@ -153,7 +153,7 @@ class EnvModel:
         """Return the state of a running environment, which is only read."""
         state = self.states.read(env)
         self.states.write(self._layers, Dynamics(*unpack(state["dynamics"])))
-        return state | {"observation": self._as_observation(self._observation()), "terminated": np.array(False)}
+        return state | {"observation": self.as_observation(self._observation()), "terminated": np.array(False)}
 
     def restore(self, env: Env, state: State) -> None:
         """Put a running environment into a state, its random generators too."""
@@ -180,10 +180,11 @@ class EnvModel:
         return x
 
     def _state(self, observation: Any, terminated: bool) -> dict[str, NDArray[Any]]:
-        x = self._as_observation(observation)
+        x = self.as_observation(observation)
         return self.states.read(self.env) | {"observation": x, "terminated": np.array(bool(terminated))}
 
-    def _as_observation(self, observation: Any) -> NDArray[Any]:
+    def as_observation(self, observation: Any) -> NDArray[Any]:
+        """Return an observation of the environment in the simulator's own type."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array(observation).astype(self.observation_dtype)
 
@@ -204,11 +205,11 @@ class EnvModel:
         readers += [attrgetter(name) for name in vars(base)]
         for v in np.random.default_rng(0).uniform(-1, 1, (12, self.control_dim)).astype(np.float32):
             observation, _, terminated, _, _ = self.env.step(self.to_actions(v))
-            readers = [reader for reader in readers if self._reads(reader, self._as_observation(observation))]
+            readers = [reader for reader in readers if self._reads(reader, self.as_observation(observation))]
             if terminated:
                 self.env.reset(seed=0)
         if not readers:
-            missed = self.states.missed(self.env)
+            missed = self.states.by_attributes and self.states.missed(self.env)
             also = f" Pass snapshot= and restore= too: {missed} cannot be read from outside." if missed else ""
             raise ValueError(
                 f"no method or attribute of {self.name} gives the observation that {join_kinds(self.states.kinds)} "
@@ -220,7 +221,7 @@ class EnvModel:
     def _reads(self, reader: Callable[[Any], Any], observation: NDArray[Any]) -> bool:
         self._read_base = reader
         try:
-            return self._as_observation(self._observation()).tobytes() == observation.tobytes()
+            return self.as_observation(self._observation()).tobytes() == observation.tobytes()
         except Exception:
             return False
 

@@ -13,6 +13,7 @@ them and one without share their states. Wrappers that change observations or ac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -86,10 +87,14 @@ class StateAccess:
         """Look through the attributes of an environment: its random generators, and what cannot be read."""
         return self._read(self.layers(env))[1]
 
+    @property
+    def by_attributes(self) -> bool:
+        """Whether the environment's attributes are taken for its state, for want of a function that reads it."""
+        return self._snapshot is None
+
     def missed(self, env: Env) -> str:
-        """Name attributes that hold what cannot be read, if attributes are what the states are read from."""
-        missed = self.survey(env).missed if self._snapshot is None else {}
-        return ", ".join(f"{path} ({kind})" for path, kind in list(missed.items())[:6])
+        """Name the attributes that hold something which cannot be read."""
+        return ", ".join(dict.fromkeys(re.split(r"[.\[]", path)[0] for path in self.survey(env).missed))
 
     def read(self, env: Env) -> dict[str, NDArray[Any]]:
         """Return the dynamics and the random generators of an environment, packed; the environment is only read."""

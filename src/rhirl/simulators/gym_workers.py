@@ -147,20 +147,19 @@ def _serve(connection: Connection) -> None:
     # Ctrl-C reaches the whole group of processes; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    model: EnvModel | None = None
     try:
         model = EnvModel(connection.recv())
     except Exception:
-        connection.send(
-            RuntimeError(f"a worker process could not build the environment:\n{traceback.format_exc()}")
-        )
-        return
+        failure = RuntimeError(f"a worker process could not build the environment:\n{traceback.format_exc()}")
     while True:
         try:
             request = connection.recv()
-            connection.send(_answer(model, request))
+            connection.send(failure if model is None else _answer(model, request))
         except (EOFError, OSError):
             break
-    model.env.close()
+    if model is not None:
+        model.env.close()
 
 
 def _answer(model: EnvModel, request: Request) -> Any:
