@@ -1,6 +1,10 @@
-"""Throughput of MuJoCo rollouts against bare `mujoco.batch` and Gymnasium's loop.
+"""Measure MuJoCo simulators: speed against the bare engine and Gymnasium, error of planning models, memory.
 
-python benchmarks/simulator.py Hopper-v5 --samples 100 --horizon 20 --out results/bench/mujoco-hopper.json
+    python benchmarks/simulator.py speed Hopper-v5 --samples 100 --horizon 20
+    python benchmarks/simulator.py planning Hopper-v5 --horizon 20 --models RK4:1 implicitfast:4
+    python benchmarks/simulator.py memory Hopper-v5
+
+Each prints one JSON object, and `--out FILE` keeps it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import os
 import platform
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,49 +28,29 @@ from rhirl.simulators.mujoco import MujocoSimulator
 
 
 def main() -> None:
-    """Measure one environment, print the numbers as JSON, and write them where asked."""
+    """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speed", "planning", "memory"])
     parser.add_argument("env_id", help="a Gymnasium MuJoCo environment")
     parser.add_argument("--samples", type=int, default=100, help="M")
     parser.add_argument("--horizon", type=int, default=20, help="K")
     parser.add_argument("--repetitions", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--no-contact-forces", action="store_true", help="leave contact forces out of observations")
-    parser.add_argument(
-        "--memory", type=int, default=0, metavar="STEPS", help="also watch memory over control steps"
-    )
-    parser.add_argument(
-        "--planning", nargs="*", default=[], metavar="INTEGRATOR:SUBSTEPS", help="models to compare"
-    )
+    parser.add_argument("--models", nargs="+", default=["implicitfast:1"], metavar="INTEGRATOR:SUBSTEPS")
+    parser.add_argument("--control-steps", type=int, default=10_000)
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
 
-    def make(threads: int | None, **options: Any) -> MujocoSimulator:
+    def make(threads: int | None = None, **options: Any) -> MujocoSimulator:
         contact_forces = not arguments.no_contact_forces
         return MujocoSimulator(arguments.env_id, contact_forces=contact_forces, threads=threads, **options)
 
-    load_before = os.getloadavg()[0]
-    simulator = make(arguments.threads)
-    work = {"samples": arguments.samples, "horizon": arguments.horizon, "repetitions": arguments.repetitions}
+    simulator = make()
     result: dict[str, Any] = {
         "env_id": arguments.env_id,
-        "command": shlex.join(["python", "benchmarks/simulator.py", *sys.argv[1:]]),
         "observation_dim": simulator.observation_shape[0],
-        "rollout_threads": simulator.threads,
-        **measure(simulator, **work),
-        **measure_threads(make, **work),
-    }
-    if arguments.memory:
-        result |= measure_memory(simulator, control_steps=arguments.memory)
-    for model in arguments.planning:
-        integrator, substeps = model.split(":")
-        exact = make(arguments.threads, dtype=np.float64)
-        planning = make(arguments.threads, dtype=np.float64, integrator=integrator, substeps=int(substeps))
-        errors = measure_planning_model(exact, planning, horizon=arguments.horizon)
-        result.setdefault("planning_models", {})[model] = errors
-    result |= {
+        "command": shlex.join(["python", "benchmarks/simulator.py", *sys.argv[1:]]),
         "cores": os.cpu_count(),
-        "load_average": [load_before, os.getloadavg()[0]],
         "versions": {
             "python": platform.python_version(),
             "numpy": np.__version__,
@@ -73,11 +58,34 @@ def main() -> None:
             "gymnasium": gymnasium.__version__,
         },
     }
+    if arguments.what == "speed":
+        began, others = time.perf_counter(), busy_others()
+        work = {"samples": arguments.samples, "horizon": arguments.horizon, "repetitions": arguments.repetitions}
+        result |= measure(simulator, **work) | measure_threads(make, **work)
+        result["cores_taken_by_others"] = round((busy_others() - others) / (time.perf_counter() - began), 2)
+    elif arguments.what == "planning":
+        exact = make(dtype=np.float64)
+        for model in arguments.models:
+            integrator, substeps = model.split(":")
+            planning = make(dtype=np.float64, integrator=integrator, substeps=int(substeps))
+            result[model] = measure_planning_model(exact, planning, horizon=arguments.horizon)
+    else:
+        result |= measure_memory(simulator, control_steps=arguments.control_steps)
+
     text = json.dumps(result, indent=2)
     print(text)
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(text + "\n")
+
+
+def busy_others() -> float:
+    """Return the processor seconds that other programs of this machine have used; 0 where Linux does not tell."""
+    statistics = Path("/proc/stat")
+    if not statistics.exists():
+        return 0.0
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, statistics.read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 if __name__ == "__main__":
