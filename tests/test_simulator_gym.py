@@ -14,8 +14,7 @@ from gymnasium import wrappers
 from numpy.typing import NDArray
 
 from gym_environments import GlobalNoise, Locked, LyingMethods, OwnMethods, SharedCounter, Walk, controls_for, make
-from rhirl.simulators.gym import GymSimulator, InexactSimulatorWarning
-from rhirl.simulators.gym_check import InexactSimulatorError
+from rhirl.simulators.gym import GymSimulator, InexactSimulatorError, InexactSimulatorWarning
 from rhirl.simulators.protocol import EnvironmentSimulator
 
 TASKS = ("MountainCarContinuous-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1")

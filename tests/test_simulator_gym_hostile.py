@@ -10,8 +10,7 @@ import pytest
 from gymnasium import spaces
 
 from gym_environments import Exploding, Locked, Mine, Walk, controls_for, make
-from rhirl.simulators.gym import GymSimulator
-from rhirl.simulators.gym_model import RolloutError
+from rhirl.simulators.gym import GymSimulator, RolloutError
 
 
 def test_controls_that_are_not_finite_mask_their_rollout_only() -> None:
@@ -65,6 +64,8 @@ def test_states_and_environments_of_another_task_are_refused() -> None:
         pendulum.rollout(acrobot.reset(0), np.zeros((1, 1, 1)))
     with pytest.raises(ValueError, match="simulator is of PendulumEnv, but the environment is AcrobotEnv"):
         pendulum.snapshot(gymnasium.make("Acrobot-v1"))
+    with pytest.raises(ValueError, match="has it been reset"):
+        make("MountainCarContinuous-v0").snapshot(gymnasium.make("MountainCarContinuous-v0"))
     states: list[Any] = [np.zeros(3), {}, None]
     for state in states:
         with pytest.raises(ValueError, match="not a state of Pendulum-v1"):

@@ -11,14 +11,16 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from gym_environments import Mine, Mortal, Walk, Witness
 from rhirl.simulators import gym_workers
-from rhirl.simulators.gym import GymSimulator
-from rhirl.simulators.gym_model import RolloutError
+from rhirl.simulators.gym import GymSimulator, RolloutError
+from rhirl.simulators.gym_model import Recipe
+from rhirl.simulators.gym_workers import why_not_sendable
 
 V = np.random.default_rng(0).uniform(-1, 1, (7, 12, 1))
 
@@ -126,6 +128,14 @@ def test_by_default_what_cannot_be_sent_runs_here(monkeypatch: pytest.MonkeyPatc
     assert GymSimulator(Walk, check=False).workers == 4
     with pytest.warns(UserWarning, match="rollouts run in this process"):
         assert GymSimulator(lambda: Walk(), check=False).workers == 0
+
+
+def test_a_program_that_no_process_can_read_again_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert why_not_sendable(Recipe(Walk)) == ""
+    monkeypatch.setattr(main, "__file__", "<stdin>", raising=False)
+    assert "<stdin>" in why_not_sendable(Recipe(Walk))
 
 
 @pytest.mark.parametrize("how", ["killed", "interrupted"])

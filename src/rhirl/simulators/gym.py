@@ -19,21 +19,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from operator import methodcaller
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.simulators.checks import check_controls
-from rhirl.simulators.gym_check import Exactness, InexactSimulatorError, check_exactness, global_random_numbers
-from rhirl.simulators.gym_model import EnvModel, Recipe
+from rhirl.simulators.gym_check import (
+    Exactness,
+    InexactSimulatorError,
+    InexactSimulatorWarning,
+    check_exactness,
+    global_random_numbers,
+)
+from rhirl.simulators.gym_model import EnvModel, Recipe, RolloutError
 from rhirl.simulators.gym_spaces import ToAction
 from rhirl.simulators.gym_states import Env
 from rhirl.simulators.gym_workers import Workers, default_count, why_not_sendable
 from rhirl.simulators.protocol import Rollout, State
+
+__all__ = ["GymSimulator", "InexactSimulatorError", "InexactSimulatorWarning", "RolloutError"]
 
 STATE_METHODS = (
     ("get_state", "set_state"),
@@ -45,10 +53,6 @@ STATE_METHODS = (
     ("snapshot", "restore"),
     ("state_dict", "load_state_dict"),
 )
-
-
-class InexactSimulatorWarning(UserWarning):
-    """The user's way to restore an environment is not exact."""
 
 
 class GymSimulator:
@@ -71,7 +75,7 @@ class GymSimulator:
         control_dim: Number of controls m; to be given with `to_action`.
         workers: Number of worker processes; 0 runs everything in this process, None is one per core.
         check: Whether to measure at construction that restoring is exact.
-        check_steps: Steps replayed by the check.
+        check_steps: Length of the episodes that the check replays.
         strict: Whether an inexact `restore` given by the user is an error instead of a warning.
     """
 
@@ -91,13 +95,13 @@ class GymSimulator:
         control_dim: int | None = None,
         workers: int | None = None,
         check: bool = True,
-        check_steps: int = 24,
+        check_steps: int = 48,
         strict: bool = False,
     ) -> None:
         if (snapshot is None) != (restore is None):
             raise ValueError("snapshot and restore belong together: pass both or neither")
         recipe = Recipe(make_env, snapshot, restore, observe, to_action, control_dim)
-        self._count = _worker_count(workers, recipe)
+        count = _worker_count(workers, recipe)
         self.exact, self.restore_error = None, None
         with global_random_numbers():
             if check:
@@ -105,7 +109,7 @@ class GymSimulator:
                 self.exact, self.restore_error = outcome.exact, outcome.error
             else:
                 self._model = next(_models(recipe))
-        self._workers = Workers(self._model.recipe, self._count)
+        self._workers = Workers(self._model.recipe, count)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -150,9 +154,10 @@ class GymSimulator:
     def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
         """Roll V (M, K, m) out from one state; one with a control or observation that is not finite is invalid."""
         V = check_controls(np.clip(controls, -1, 1), self.control_dim)
-        keys = _random_keys(seed, len(V))
+        self._model.dynamics(state)
+        here = {part: np.asarray(leaf) for part, leaf in state.items()}
         runner = self._workers if self.workers and len(V) else self._model
-        return runner.roll(state, V, keys)
+        return runner.roll(here, V, _random_keys(seed, len(V)))
 
     def snapshot(self, env: Env) -> State:
         """Read the state of a running environment without touching it."""
@@ -169,9 +174,7 @@ class GymSimulator:
     def __enter__(self) -> GymSimulator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _finite(self, control: NDArray[Any]) -> NDArray[np.float32]:
@@ -191,10 +194,9 @@ def _models(recipe: Recipe) -> Iterator[EnvModel]:
     for reader, writer in STATE_METHODS:
         if callable(getattr(base, reader, None)) and callable(getattr(base, writer, None)):
             methods = recipe._replace(snapshot=methodcaller(reader), restore=partial(_call, writer))
-            try:
+            # Right names that mean something else here are no error: the attributes are still to be tried.
+            with suppress(Exception):
                 yield EnvModel(methods)
-            except Exception:
-                continue  # The names are right, but here they mean something else.
     yield by_attributes
 
 

@@ -153,7 +153,12 @@ class EnvModel:
         """Return the state of a running environment, which is only read."""
         state = self.states.read(env)
         self.states.write(self._layers, Dynamics(*unpack(state["dynamics"])))
-        return state | {"observation": self.as_observation(self._observation()), "terminated": np.array(False)}
+        try:
+            x = self.as_observation(self._observation())
+        except Exception as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise ValueError(f"this {self.name} shows no observation ({cause}); has it been reset?") from error
+        return state | {"observation": x, "terminated": np.array(False)}
 
     def restore(self, env: Env, state: State) -> None:
         """Put a running environment into a state, its random generators too."""

@@ -42,9 +42,9 @@ class Workers:
 
     def roll(self, state: State, controls: NDArray[np.float32], keys: NDArray[np.uint64]) -> Rollout:
         """Roll V (M, K, m) out with random `keys` (M, 2), as `EnvModel.roll` does."""
-        while len(self._workers) < self.count:
-            self._workers.append(_Worker(self.recipe))
         parts = [part for part in np.array_split(np.arange(len(controls)), self.count) if len(part)]
+        while len(self._workers) < len(parts):
+            self._workers.append(_Worker(self.recipe))
         busy = list(zip(self._workers, parts, strict=False))
         try:
             for worker, part in busy:
@@ -129,8 +129,12 @@ def why_not_sendable(recipe: Recipe) -> str:
         message = bytes(ForkingPickler.dumps(recipe))
     except Exception as error:
         return str(error)
-    if b"__main__" in message and not hasattr(sys.modules["__main__"], "__file__"):
+    main = sys.modules["__main__"]
+    path = getattr(main, "__file__", None)
+    if path is None and b"__main__" in message:
         return "a function is defined in a notebook or at the prompt, not in a file"
+    if path is not None and main.__spec__ is None and not os.path.exists(path):
+        return f"the program comes from {path}, which a new process cannot read again"
     return ""
 
 
