@@ -133,7 +133,7 @@ class Mortal(Walk):
 
 
 class Sleeper(Walk):
-    """Leaves a file named after its worker process, another when it is stepped there, and then takes its time."""
+    """Leaves a file named after its worker process, another when it moves fast there, and then takes its time."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -144,7 +144,7 @@ class Sleeper(Walk):
             (Path(self.folder) / f"{word}-{os.getpid()}").touch()
 
     def noise(self) -> float:
-        if parent_process() is not None and self.body.v > 1.0:
+        if parent_process() is not None and self.body.v > 3.0:
             self.leave("busy")
             time.sleep(600)
         return 0.0
