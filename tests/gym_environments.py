@@ -56,6 +56,18 @@ class Walk(gymnasium.Env[Any, Any]):
         return np.array([self.body.x, self.body.v])
 
 
+class OwnGenerator(Walk):
+    """Makes a random generator of its own at each reset, and keeps it in a place of its own."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[NDArray[Any], dict[str, Any]]:
+        self.parts = {"motor": SimpleNamespace(generators=[np.random.Generator(np.random.Philox(seed))])}
+        self.body = SimpleNamespace(x=0.0, v=0.0)
+        return self._get_obs(), {}
+
+    def noise(self) -> float:
+        return self.parts["motor"].generators[0].normal()
+
+
 class GlobalNoise(Walk):
     def noise(self) -> float:
         return np.random.mtrand.normal()

@@ -13,7 +13,17 @@ import pytest
 from gymnasium import wrappers
 from numpy.typing import NDArray
 
-from gym_environments import GlobalNoise, Locked, LyingMethods, OwnMethods, SharedCounter, Walk, controls_for, make
+from gym_environments import (
+    GlobalNoise,
+    Locked,
+    LyingMethods,
+    OwnGenerator,
+    OwnMethods,
+    SharedCounter,
+    Walk,
+    controls_for,
+    make,
+)
 from rhirl.simulators.gym import GymSimulator, InexactSimulatorError, InexactSimulatorWarning
 from rhirl.simulators.protocol import EnvironmentSimulator
 
@@ -124,6 +134,28 @@ def test_noise_comes_from_the_seed_alone() -> None:
     assert not np.array_equal(a, simulator.rollout(state, V, seed=5).observations)
     assert not np.array_equal(a[0], a[1])
     assert simulator.step(state, V[0, 0], seed=4)["random"].tobytes() == state["random"].tobytes()
+
+
+def restart(env: Any, state: tuple[float, float]) -> None:
+    """Restore by way of a reset, which makes new random generators."""
+    env.reset(seed=1)
+    env.body.x, env.body.v = state
+
+
+@pytest.mark.parametrize("environment", [Walk, OwnGenerator])
+@pytest.mark.parametrize("functions", [{}, {"snapshot": lambda e: (e.body.x, e.body.v), "restore": restart}])
+def test_noise_does_not_depend_on_what_came_before(environment: Any, functions: dict[str, Any]) -> None:
+    simulator = GymSimulator(environment, workers=0, strict=True, **functions)
+    state, V = simulator.reset(0), np.zeros((4, 6, 1))
+    expected = simulator.rollout(state, V, seed=3).observations
+    assert len({row.tobytes() for row in expected}) == 4
+    for other in range(3):
+        env = environment()
+        env.reset(seed=other)
+        simulator.rollout(simulator.snapshot(env), V[:1], seed=other)
+        simulator.step(simulator.reset(other), V[0, 0])
+        assert simulator.rollout(state, V, seed=3).observations.tobytes() == expected.tobytes()
+        assert simulator.rollout(state, V[:2], seed=3).observations.tobytes() == expected[:2].tobytes()
 
 
 def test_a_state_is_arrays_that_survive_a_file(tmp_path: Path) -> None:

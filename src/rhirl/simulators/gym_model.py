@@ -74,8 +74,6 @@ class EnvModel:
         )
         self.states = StateAccess(self.env, self.name, recipe.snapshot, recipe.restore)
         self._layers = layers(self.env)
-        self._generators: list[RandomGenerator] = []
-        self._np_random: object = None
         observation, _ = self.env.reset(seed=0)
         if np.shape(observation) != self.observation_shape:
             raise ValueError(
@@ -83,6 +81,10 @@ class EnvModel:
                 f"says {self.observation_shape}: the two must agree"
             )
         self._first = Dynamics(*unpack(self.states.read(self.env)["dynamics"]))
+        self._generators = self._find_generators()
+        self.states.write(self._layers, self._first)
+        # A user's restore may call reset, which makes new generators; then they are looked up before every rollout.
+        self._generators_stay = [*map(id, self._find_generators())] == [*map(id, self._generators)]
         self._read_base = recipe.observe or self._find_observation()
 
     def reset(self, seed: int) -> State:
@@ -97,7 +99,7 @@ class EnvModel:
         if state["terminated"]:
             return state
         self.states.write(self._layers, dynamics)
-        self._reseed(key)
+        self._reseed(key, look_up=True)
         observation, _, terminated, _, _ = self.env.step(self.to_actions(control))
         # The real system's own random numbers were not used, so they stay where they were.
         return self._state(observation, terminated) | {"random": np.array(state["random"])}
@@ -116,11 +118,11 @@ class EnvModel:
         observations = np.empty((M, K + 1, *self.observation_shape), self.observation_dtype)
         observations[:] = start
         valid = np.full(M, np.isfinite(start).all())
-        if state["terminated"]:
+        if state["terminated"] or not valid.all():
             return Rollout(observations, valid)
-        for i in map(int, np.flatnonzero(valid)):
+        for i in range(M):
             self.states.write(self._layers, dynamics)
-            self._reseed(keys[i])
+            self._reseed(keys[i], look_up=i == 0 or not self._generators_stay)
             valid[i] = self._roll_one(first + i, actions[i], usable[i], observations[i])
         return Rollout(observations, valid)
 
@@ -193,15 +195,18 @@ class EnvModel:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.array(observation).astype(self.observation_dtype)
 
-    def _reseed(self, key: NDArray[np.uint64]) -> None:
+    def _reseed(self, key: NDArray[np.uint64], look_up: bool) -> None:
         """Give every random generator of the model the stream of one rollout."""
-        own = self.env.unwrapped.np_random
-        if own is not self._np_random:
-            generators = self.states.survey(self.env).generators
-            self._generators = [generators[path] for path in sorted(generators)]
-            self._np_random = own
+        if look_up:
+            self._generators = self._find_generators()
         for index, generator in enumerate(self._generators):
             reseed(generator, key, index)
+
+    def _find_generators(self) -> list[RandomGenerator]:
+        # Gymnasium makes a generator from entropy at its first use: that must not happen inside a rollout.
+        _ = self.env.unwrapped.np_random
+        generators = self.states.survey(self.env).generators
+        return [generators[path] for path in sorted(generators)]
 
     def _find_observation(self) -> Callable[[Any], Any]:
         """Find a method or an attribute of the environment that holds the observation, by trying for some steps."""
