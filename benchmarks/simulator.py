@@ -34,7 +34,8 @@ def main() -> None:
     parser.add_argument("env_id", help="a Gymnasium MuJoCo environment")
     parser.add_argument("--samples", type=int, default=100, help="M")
     parser.add_argument("--horizon", type=int, default=20, help="K")
-    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--builds", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=4)
     parser.add_argument("--no-contact-forces", action="store_true", help="leave contact forces out of observations")
     parser.add_argument("--models", nargs="+", default=["implicitfast:1"], metavar="INTEGRATOR:SUBSTEPS")
     parser.add_argument("--control-steps", type=int, default=10_000)
@@ -60,8 +61,8 @@ def main() -> None:
     }
     if arguments.what == "speed":
         began, others = time.perf_counter(), busy_others()
-        work = {"samples": arguments.samples, "horizon": arguments.horizon, "repetitions": arguments.repetitions}
-        result |= measure(simulator, **work) | measure_threads(make, **work)
+        work = {name: getattr(arguments, name) for name in ("samples", "horizon", "builds", "repetitions")}
+        result |= measure(make, **work) | measure_threads(make, **work)
         result["cores_taken_by_others"] = round((busy_others() - others) / (time.perf_counter() - began), 2)
     elif arguments.what == "planning":
         exact = make(dtype=np.float64)

@@ -12,9 +12,8 @@ from test_simulator_mujoco import HOPPER
 
 
 def test_throughput_is_compared_with_the_engine_and_with_gymnasium() -> None:
-    simulator = MujocoSimulator("Hopper-v5")
-    assert isinstance(simulator, Comparable)
-    result = measure(simulator, samples=6, horizon=3, repetitions=2)
+    assert isinstance(HOPPER.simulator(), Comparable)
+    result = measure(lambda: MujocoSimulator("Hopper-v5"), samples=6, horizon=3, builds=2, repetitions=2)
     assert min(result[f"{name}steps_per_s"] for name in ("", "bare_", "gym_")) > 0
     assert result["ratio_to_bare"] == pytest.approx(result["steps_per_s"] / result["bare_steps_per_s"])
     assert result["ratio_to_gym"] == pytest.approx(result["steps_per_s"] / result["gym_steps_per_s"])
@@ -22,7 +21,7 @@ def test_throughput_is_compared_with_the_engine_and_with_gymnasium() -> None:
 
 
 def test_a_simulator_without_an_engine_to_compare_with_is_timed_alone() -> None:
-    result = measure(PendulumSimulator(), samples=6, horizon=3, repetitions=2)
+    result = measure(PendulumSimulator, samples=6, horizon=3, repetitions=2)
     assert result["steps_per_s"] > 0
     assert "bare_steps_per_s" not in result
 

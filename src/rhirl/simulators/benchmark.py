@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -38,36 +40,46 @@ class Comparable(EnvironmentSimulator, Protocol):
 
 
 def measure(
-    simulator: Simulator, *, samples: int = 100, horizon: int = 20, repetitions: int = 7, seed: int = 0
+    make: Callable[[], Simulator],
+    *,
+    samples: int = 100,
+    horizon: int = 20,
+    builds: int = 3,
+    repetitions: int = 5,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Time rollouts of M `samples` and K `horizon` with random controls, 15 steps after a reset.
 
     Returns `steps_per_s` of the simulator and, where it is `Comparable`, `bare_steps_per_s` of the engine alone,
     `gym_steps_per_s` of the environment's own loop of restoring and stepping, and the ratios of the first to the
     others. `cpu_ratio_to_bare` compares processor seconds instead of time, which other programs disturb less.
+    Where the memory of a simulation happens to lie changes its speed by a few percent: everything is built anew
+    `builds` times, and run `repetitions` times each.
     """
-    rng = np.random.default_rng(seed)
-    state = simulator.reset(seed)
-    for _ in range(15):
-        state = simulator.step(state, rng.uniform(-1, 1, simulator.control_dim))
-    V = rng.uniform(-1, 1, (samples, horizon, simulator.control_dim)).astype(np.float32)
-
-    contestants: dict[str, tuple[Callable[[], object], int]] = {
-        "": (lambda: simulator.rollout(state, V), samples * horizon)
-    }
-    if isinstance(simulator, Comparable):
-        contestants["bare_"] = (simulator.bare_rollout(state, V), samples * horizon)
+    times = _Times()
+    for build in range(builds):
+        simulator = make()
+        rng = np.random.default_rng(seed + build)
+        state = simulator.reset(seed + build)
+        for _ in range(15):
+            state = simulator.step(state, rng.uniform(-1, 1, simulator.control_dim))
+        V = rng.uniform(-1, 1, (samples, horizon, simulator.control_dim)).astype(np.float32)
         few = V[: max(1, samples // 10)]
-        contestants["gym_"] = (_gymnasium_loop(simulator, state, few), len(few) * horizon)
-    seconds, cpu = _interleave({name: run for name, (run, _) in contestants.items()}, repetitions)
 
-    result: dict[str, Any] = {"samples": samples, "horizon": horizon, "repetitions": repetitions}
-    for name, (_, steps) in contestants.items():
-        result[f"{name}steps_per_s"] = steps / statistics.median(seconds[name])
-    if isinstance(simulator, Comparable):
+        runs: dict[str, Callable[[], object]] = {"": partial(simulator.rollout, state, V)}
+        if isinstance(simulator, Comparable):
+            runs["bare_"] = simulator.bare_rollout(state, V)
+            runs["gym_"] = _gymnasium_loop(simulator, state, few)
+        times.interleave(runs, repetitions)
+
+    result: dict[str, Any] = {"samples": samples, "horizon": horizon, "builds": builds, "repetitions": repetitions}
+    for name in runs:
+        steps = len(few if name == "gym_" else V) * horizon
+        result[f"{name}steps_per_s"] = steps / times.median(name)
+    if len(runs) > 1:
         result["ratio_to_bare"] = result["steps_per_s"] / result["bare_steps_per_s"]
         result["ratio_to_gym"] = result["steps_per_s"] / result["gym_steps_per_s"]
-        result["cpu_ratio_to_bare"] = statistics.median(cpu["bare_"]) / statistics.median(cpu[""])
+        result["cpu_ratio_to_bare"] = times.median_cpu("bare_") / times.median_cpu("")
     return result
 
 
@@ -77,15 +89,19 @@ def measure_threads(
     threads: int = 2,
     samples: int = 100,
     horizon: int = 20,
-    repetitions: int = 7,
+    builds: int = 3,
+    repetitions: int = 5,
 ) -> dict[str, Any]:
     """Time the simulator that `make(threads)` makes against the one of `make(1)`."""
-    many, one = make(threads), make(1)
-    state = one.reset(0)
-    V = np.random.default_rng(0).uniform(-1, 1, (samples, horizon, one.control_dim)).astype(np.float32)
-    runs = {"many": lambda: many.rollout(state, V), "one": lambda: one.rollout(state, V)}
-    seconds, _ = _interleave(runs, repetitions)
-    return {"threads": threads, "speedup": statistics.median(seconds["one"]) / statistics.median(seconds["many"])}
+    times = _Times()
+    for _ in range(builds):
+        many, one = make(threads), make(1)
+        state = one.reset(0)
+        V = np.random.default_rng(0).uniform(-1, 1, (samples, horizon, one.control_dim)).astype(np.float32)
+        times.interleave(
+            {"many": partial(many.rollout, state, V), "one": partial(one.rollout, state, V)}, repetitions
+        )
+    return {"threads": threads, "speedup": times.median("one") / times.median("many")}
 
 
 def measure_planning_model(
@@ -156,20 +172,28 @@ def _gymnasium_loop(simulator: Comparable, state: State, V: NDArray[Any]) -> Cal
     return run
 
 
-def _interleave(
-    runs: Mapping[str, Callable[[], object]], repetitions: int
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Return wall and processor seconds of every run, after one repetition that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    cpu: dict[str, list[float]] = {name: [] for name in runs}
-    for repetition in range(repetitions + 1):
-        for name, run in runs.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            run()
-            if repetition > 0:
-                seconds[name].append(time.perf_counter() - wall)
-                cpu[name].append(time.process_time() - processor)
-    return seconds, cpu
+class _Times:
+    """Wall and processor seconds of several contestants, taken in turns."""
+
+    def __init__(self) -> None:
+        self._wall: defaultdict[str, list[float]] = defaultdict(list)
+        self._cpu: defaultdict[str, list[float]] = defaultdict(list)
+
+    def interleave(self, runs: Mapping[str, Callable[[], object]], repetitions: int) -> None:
+        """Run all in turn, `repetitions` times after one that does not count."""
+        for repetition in range(repetitions + 1):
+            for name, run in runs.items():
+                wall, cpu = time.perf_counter(), time.process_time()
+                run()
+                if repetition > 0:
+                    self._wall[name].append(time.perf_counter() - wall)
+                    self._cpu[name].append(time.process_time() - cpu)
+
+    def median(self, name: str) -> float:
+        return statistics.median(self._wall[name])
+
+    def median_cpu(self, name: str) -> float:
+        return statistics.median(self._cpu[name])
 
 
 def _resident_mib() -> float:
