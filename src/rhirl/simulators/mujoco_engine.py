@@ -138,7 +138,10 @@ class ThreadEngine:
         if self._physics.parameters and (self._models is None or self._models.nsim < M):
             self._models = Batch(self._physics.model, M, 1)
             scale_models(self._models, self._physics.parameters)
-        sizes = {name: read().size for name, read in self._workers[0].read.items()}
+        first = self._workers[0]
+        sizes = {name: view.size for name, view in first.views.items()}
+        if first.observe is not None:
+            sizes[OBSERVATION] = first.observe().size
         records = Records(
             {name: self._buffers(name, (M, K, size)) for name, size in sizes.items()}, np.zeros(M, bool)
         )
@@ -168,31 +171,35 @@ class ThreadEngine:
         forces: Floats | None,
         records: Records,
     ) -> None:
-        model, data, frame_skip = worker.model, worker.data, self._physics.frame_skip
+        model, data, observe = worker.model, worker.data, worker.observe
+        frame_skip, step, finish = self._physics.frame_skip, mujoco.mj_step, mujoco.mj_rnePostConstraint
         controls, applied, warnings = data.ctrl, data.qfrc_applied, data.warning.number
-        copies = [(records.values[name], read) for name, read in worker.read.items()]
         for i in sequences:
             if self._models is not None:
                 self._models.get_model(i, model)
             mujoco.mj_setState(model, data, start, INTEGRATION)
             warnings[:] = 0
+            copies = [(records.values[name][i], view) for name, view in worker.views.items()]
             for k, action in enumerate(actions[i]):
                 controls[:] = action
                 if forces is not None:
                     applied[:] = forces[i, k]
-                mujoco.mj_step(model, data, frame_skip)
-                mujoco.mj_rnePostConstraint(model, data)
-                for values, read in copies:
-                    values[i, k] = read()
+                step(model, data, frame_skip)
+                finish(model, data)
+                for values, view in copies:
+                    values[k] = view
+                if observe is not None:
+                    records.values[OBSERVATION][i, k] = observe()
             records.diverged[i] = warnings.any()
 
 
 class _Worker(NamedTuple):
-    """The simulation that one thread drives, and how to read what is recorded from it."""
+    """The simulation that one thread drives, and where to read what is recorded of it."""
 
     model: mujoco.MjModel
     data: mujoco.MjData
-    read: Mapping[str, Callable[[], Floats]]
+    views: Mapping[str, Floats]
+    observe: Callable[[], Floats] | None
 
 
 def _make_worker(physics: Physics, make_observer: Callable[[], Any] | None) -> _Worker:
@@ -200,13 +207,9 @@ def _make_worker(physics: Physics, make_observer: Callable[[], Any] | None) -> _
     model = copy.copy(physics.model) if physics.parameters else physics.model
     if make_observer is not None:
         env = make_observer()
-        return _Worker(model, env.data, {OBSERVATION: env._get_obs})
+        return _Worker(model, env.data, {}, env._get_obs)
     data = mujoco.MjData(model)
-    return _Worker(model, data, {name: _reader(getattr(data, name).reshape(-1)) for name in physics.fields})
-
-
-def _reader(view: Floats) -> Callable[[], Floats]:
-    return lambda: view
+    return _Worker(model, data, {name: getattr(data, name).reshape(-1) for name in physics.fields}, None)
 
 
 def bare_batch(physics: Physics, threads: int, start: Floats, actions: NDArray[Any]) -> Callable[[], object]:
