@@ -1,0 +1,86 @@
+"""The state cost g(x; θ): a small network on normalised observations.
+
+    g(x) = network(clip((x − mean) / deviation, ±limit))
+
+The normaliser is made once from the demonstrations and never learned: planner samples reach states far outside
+the demonstrations, where a ReLU network extrapolates linearly and MPPI would exploit it; clipping stops that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+
+
+class Normaliser(eqx.Module):
+    """z = clip((x − mean) / deviation, ±limit)."""
+
+    mean: Array
+    deviation: Array
+    limit: Array
+
+    @classmethod
+    def of(cls, observations: ArrayLike, *, floor: float = 1e-2, limit: float = 5.0) -> Self:
+        """Take mean and deviation over all but the last axis.
+
+        Args:
+            observations: (..., n) demonstrated states.
+            floor: Smallest deviation; a coordinate that hardly moves in the demonstrations would otherwise turn
+                a hair's breadth into a huge number.
+            limit: Where z is clipped.
+        """
+        x = np.asarray(observations, np.float64).reshape(-1, np.shape(observations)[-1])
+        deviation = np.maximum(x.std(axis=0), floor)
+        return cls(*(jnp.asarray(a, jnp.float32) for a in (x.mean(axis=0), deviation, limit)))
+
+    def __call__(self, x: Array) -> Array:
+        """Normalise x (..., n)."""
+        return jnp.clip((x - self.mean) / self.deviation, -self.limit, self.limit)
+
+
+class MLP(eqx.Module):
+    """A ReLU network (..., n) → (...). Without an output bias: the objective cannot see a constant in g."""
+
+    weights: tuple[Array, ...]
+    """(n, h₁), (h₁, h₂), …, (h_last, 1)"""
+    biases: tuple[Array, ...]
+    """(h₁,), …, (h_last,)"""
+
+    def __init__(self, key: Array, n: int, hidden: Sequence[int]) -> None:
+        sizes = [n, *hidden, 1]
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.weights = tuple(_uniform(k, (a, b), a) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True))
+        self.biases = tuple(
+            _uniform(jax.random.fold_in(k, 1), (b,), a)
+            for k, a, b in zip(keys, sizes[:-2], sizes[1:-1], strict=False)
+        )
+
+    def __call__(self, z: Array) -> Array:
+        """Evaluate on any batch of inputs."""
+        for weight, bias in zip(self.weights[:-1], self.biases, strict=True):
+            z = jax.nn.relu(z @ weight + bias)
+        return (z @ self.weights[-1])[..., 0]
+
+
+def _uniform(key: Array, shape: tuple[int, ...], fan_in: int) -> Array:
+    """Draw from ±1/√fan_in, the usual start for a layer with `fan_in` inputs."""
+    bound = fan_in**-0.5
+    return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
+
+
+class Cost(eqx.Module):
+    """g(x; θ): `normalise` is fixed, `network` holds θ."""
+
+    normalise: Normaliser
+    network: MLP
+
+    def __call__(self, x: Array) -> Array:
+        """Return g for any batch of observations: (..., n) → (...)."""
+        return self.network(self.normalise(jnp.asarray(x, jnp.float32)))

@@ -1,0 +1,136 @@
+"""The demonstration file: a compressed `.npz` of plain arrays with its metadata as JSON.
+
+| entry           | what                                                    |
+|-----------------|---------------------------------------------------------|
+| `metadata`      | JSON text: format, task, env_id, noise, returns, …      |
+| `observations`  | (N, T + 1, *n) float32 or uint8                         |
+| `lengths`       | (N,) int64, steps of each episode                       |
+| `controls`      | optional (N, T, m) float32                              |
+| `system_states` | optional (N, T + 1, s) float64                          |
+
+Arrays are read with pickling forbidden, so a file cannot execute anything; its declared size is checked before a
+byte of it is unpacked. Optional entries are only read when asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import zipfile
+import zlib
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhirl.demos.demonstrations import DemonstrationError, Demonstrations, Metadata, validate
+
+FORMAT = "rhirl-demonstrations-1"
+LARGEST = 2**32  # bytes unpacked; a file that claims more is refused before it is read
+OPTIONAL = ("controls", "system_states")
+
+
+def write_demos(demos: Demonstrations, path: str | Path) -> None:
+    """Write a demonstration file, whole or not at all."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    entries: dict[str, Any] = {"observations": demos.observations, "lengths": demos.lengths.astype(np.int64)}
+    entries |= {name: getattr(demos, name) for name in OPTIONAL if getattr(demos, name) is not None}
+    entries["metadata"] = np.array(json.dumps({"format": FORMAT, **asdict(demos.meta)}))
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        np.savez_compressed(file, **entries)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def read_demos(
+    path: str | Path,
+    *,
+    task: str | None = None,
+    env_id: str | None = None,
+    everything: bool = False,
+    force: bool = False,
+) -> Demonstrations:
+    """Read and check a demonstration file.
+
+    Args:
+        path: The file.
+        task: If given, demonstrations of any other task are refused.
+        env_id: If given, demonstrations of any other environment are refused.
+        everything: Also read controls and simulator states, where the file has them.
+        force: Accept demonstrations made with other simulator versions than those installed.
+    """
+    name = str(path)
+    entries = _unpack(Path(path), {"metadata", "observations", "lengths", *(OPTIONAL if everything else ())})
+    meta = _metadata(entries.pop("metadata", None), name)
+    for missing in {"observations", "lengths"} - entries.keys():
+        raise DemonstrationError(f"{name}: {missing}: missing")
+    for wanted, found, what in ((task, meta.task, "task"), (env_id, meta.env_id, "environment")):
+        if wanted is not None and found != wanted:
+            raise DemonstrationError(f"{name}: metadata: demonstrations of {what} {found}, not {wanted}")
+    if not force:
+        _check_versions(meta, name)
+    try:
+        demos = Demonstrations(meta=meta, **entries)
+    except DemonstrationError as error:
+        raise DemonstrationError(str(error).replace("demonstrations", name, 1)) from None
+    validate(demos, name)
+    return demos
+
+
+def sha256(path: str | Path) -> str:
+    """Return the SHA-256 of a file, which runs record to say what they learned from."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _unpack(path: Path, wanted: set[str]) -> dict[str, NDArray[Any]]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > LARGEST:
+            raise DemonstrationError(f"{path}: unpacks to {size} bytes, more than the {LARGEST} allowed")
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files if name in wanted}
+    except FileNotFoundError:
+        raise DemonstrationError(f"{path}: no such file") from None
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, KeyError) as error:
+        if isinstance(error, DemonstrationError):
+            raise
+        raise DemonstrationError(f"{path}: not a readable demonstration file ({error})") from None
+
+
+def _metadata(text: NDArray[Any] | None, name: str) -> Metadata:
+    if text is None or text.dtype.kind != "U" or text.ndim:
+        raise DemonstrationError(f"{name}: metadata: missing: is this a demonstration file?")
+    try:
+        values = json.loads(str(text))
+    except json.JSONDecodeError as error:
+        raise DemonstrationError(f"{name}: metadata: not JSON ({error})") from None
+    if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+        raise DemonstrationError(f"{name}: metadata: format is not {FORMAT}")
+    known = {f.name for f in fields(Metadata)}
+    if values.keys() != known:
+        raise DemonstrationError(f"{name}: metadata: fields {sorted(values.keys() ^ known)} missing or unknown")
+    values["returns"] = tuple(float(r) for r in values["returns"])
+    values["seeds"] = tuple(int(s) for s in values["seeds"])
+    return Metadata(**values)
+
+
+def _check_versions(meta: Metadata, name: str) -> None:
+    """Refuse states of another simulator: the same controls would not lead to them here."""
+    for package, made_with in meta.versions.items():
+        try:
+            installed = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            installed = "none"
+        if installed.split(".")[:2] != made_with.split(".")[:2]:
+            raise DemonstrationError(
+                f"{name}: made with {package} {made_with}, but {installed} is installed; collect them anew, "
+                "install that version, or insist with force=True (--force)"
+            )

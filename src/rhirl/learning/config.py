@@ -1,0 +1,44 @@
+"""The hyper-parameters of RHIRL, in the paper's symbols. Field docstrings are the command line's help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rhirl.planning import Planner
+
+
+@dataclass(frozen=True)
+class Config:
+    """How RHIRL learns. Tasks bring presets: `paper` is the published algorithm, `default` what we recommend."""
+
+    planner: Planner = field(default_factory=Planner)
+    """The planner inside the learner."""
+    iterations: int = 10_000
+    """Control steps to learn for; each makes one update of the cost."""
+    parallel: int = 1
+    """Episodes B learned from side by side: their gradients are averaged. The paper has 1."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Hidden layers of the cost network."""
+    lr: float = 1e-4
+    """Learning rate of Adam."""
+    weight_decay: float = 8e-5
+    """L2 penalty on θ, added to the gradient before Adam (not decoupled)."""
+    penalty: float = 0.0
+    """Coefficient of the mean of g² over expert and planner states, which keeps the cost's scale bounded."""
+    average: float = 0.0
+    """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
+    nominal_share: float = 0.0
+    """Share of the planner's side in the gradient that goes to the window of the nominal plan."""
+    M_s: int = 1
+    """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
+    floor: float = 1e-2
+    """Smallest deviation used to normalise a coordinate of the observation."""
+    limit: float = 5.0
+    """Normalised observations are clipped to ± this."""
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "parallel", "M_s"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.lr > 0:
+            raise ValueError(f"lr must be positive, not {self.lr}")

@@ -1,0 +1,67 @@
+"""Plan with a cost: the receding-horizon controller that a learned cost becomes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from rhirl.learning.objective import CostFunction, expected_cost
+from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
+from rhirl.simulators import Simulator, State
+
+
+class Controller:
+    """MPPI on a fixed cost g(x): give it the system's state, get the next control.
+
+    Args:
+        simulator: What the planner rolls out.
+        cost: Any JAX function g: (..., n) → (...).
+        planner: How to sample and weigh.
+        M_s: Rollouts per sequence, for simulators with noise of their own.
+        seed: Of the planner's samples.
+    """
+
+    def __init__(
+        self, simulator: Simulator, cost: CostFunction, planner: Planner, *, M_s: int = 1, seed: int = 0
+    ) -> None:
+        self.simulator = simulator
+        self.cost = cost
+        self.planner = planner
+        self.M_s = M_s
+        self.reset(seed)
+
+    def reset(self, seed: int = 0) -> None:
+        """Forget the plan: U = 0."""
+        self._seed = seed
+        self._steps = 0
+        self._U = jnp.zeros((self.planner.K, self.simulator.control_dim))
+
+    def act(self, state: State) -> NDArray[np.float32]:
+        """Plan from a state of the simulator and return the first control u (m,) in [-1, 1]."""
+        V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner)
+        controls = np.repeat(np.asarray(V), self.M_s, axis=0)
+        rollout = self.simulator.rollout(state, controls, seed=self._steps)
+        self._U, u = _plan(self.cost, self._U, V, rollout.observations, rollout.valid, self.planner, self.M_s)
+        self._steps += 1
+        return np.asarray(u)
+
+
+@partial(jax.jit, static_argnames="planner")
+def _propose(key: Array, step: Array, U: Array, planner: Planner) -> Array:
+    return sample(jax.random.fold_in(key, step), U, planner)
+
+
+@partial(jax.jit, static_argnames=("planner", "M_s"))
+def _plan(
+    cost: Any, U: Array, V: Array, observations: Array, valid: Array, planner: Planner, M_s: int
+) -> tuple[Array, Array]:
+    S = expected_cost(jnp.where(valid, cost(observations).sum(axis=-1), jnp.inf), M_s)
+    weighing = weigh(S, U, V, planner)
+    U = smooth(update(weighing.w, V, U, S), planner)
+    return warm_start(U), U[0]

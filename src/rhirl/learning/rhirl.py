@@ -1,0 +1,331 @@
+"""Receding-horizon inverse reinforcement learning: the paper's Algorithm 1.
+
+At every control step, for each of B episodes at its state x_t:
+
+    sample V ~ N(U, βI)                         line 6   `propose`
+    roll out through the simulator                       `Simulator.rollout`
+    weigh: w ∝ exp(−S/λ)                        line 7   `plan`
+    θ ← θ − α ∂L/∂θ (D_t, w)                    lines 8–9 `learn`
+    U ← Σ w V, smooth                           line 10  `plan`
+    execute v ~ N(u_0, Σ), with the system's Σ  lines 11–12 `_execute`
+    shift U, append zero                        line 13  `plan`
+
+The simulator runs outside JAX. The rollouts of the next step need the new plan but not the new θ, so `plan` also
+draws the next samples, and `learn` is left running while the simulator already works on them: the same algorithm,
+with learning hidden behind simulating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from rhirl.costs import MLP, Cost, Normaliser, load_cost, save_cost
+from rhirl.demos import Demonstrations, disturbed
+from rhirl.learning.config import Config
+from rhirl.learning.controller import Controller
+from rhirl.learning.objective import (
+    ExpertStates,
+    crop,
+    expected_cost,
+    expert_states,
+    expert_windows,
+    loss,
+    trajectory_cost,
+)
+from rhirl.learning.state import LearnerState
+from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
+from rhirl.simulators import Simulator, State
+
+RESET, EXECUTION, SIMULATION = range(3)  # independent streams of randomness outside JAX
+
+
+class Metrics(NamedTuple):
+    """What one control step reports, averaged over the B episodes."""
+
+    loss: Array
+    """Expert minus planner trajectory cost over λ: zero when the two cannot be told apart."""
+    ess: Array
+    """Effective sample size of the weights."""
+    lam: Array
+    """Temperature λ."""
+    spread: Array
+    """Standard deviation of S over the samples: the scale of the learned cost as the planner sees it."""
+    valid: Array
+    """Fraction of rollouts that did not diverge."""
+
+
+class RHIRL:
+    """Learns a state cost from demonstrations that hold only states, and plans with it.
+
+    Args:
+        simulator: The black-box system; the learner plans through `rollout` and acts through `step`.
+        demos: Demonstrated observations.
+        config: Hyper-parameters.
+        noise: Covariance Σ of the system's own control noise. The learner never sees it; it only feels it.
+        seed: Of everything random.
+    """
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        demos: Demonstrations,
+        config: Config | None = None,
+        *,
+        noise: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.simulator = simulator
+        self.demos = demos
+        self.config = config or Config()
+        self.noise = noise
+        self.seed = seed
+        self.T = demos.horizon
+        demos.check_fits(simulator.observation_shape)
+        self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
+        self._normalise = Normaliser.of(demos.states(), floor=self.config.floor, limit=self.config.limit)
+        self._optimiser = _optimiser(self.config)
+        self.state = self._initial_state()
+        self._V: Array | None = None
+        self._controller: Controller | None = None
+
+    def learn(
+        self, iterations: int | None = None, callback: Callable[[RHIRL, Metrics], None] | None = None
+    ) -> Self:
+        """Take control steps until `iterations` (all of the configuration's by default) are done."""
+        while self.state.iteration < (self.config.iterations if iterations is None else iterations):
+            metrics = self.step()
+            if callback is not None:
+                callback(self, metrics)
+        return self
+
+    def step(self) -> Metrics:
+        """Take one control step in each of the B episodes, and make one update of θ."""
+        config, state = self.config, self.state
+        index = int(state.iteration)
+        V = propose(state.key, index, state.U, config.planner) if self._V is None else self._V
+        observations, valid = self._roll_out(V, index)
+        now = jnp.asarray(state.t)
+        cost = Cost(self._normalise, state.network)
+        U, u, V_next, planned = plan(
+            cost, state.U, V, observations, valid, now, self._experts, state.key, index, config
+        )
+        network, average, optimiser, value = learn(
+            cost, state.average, state.optimiser, observations, planned.w, planned.lam, now, self._experts, self._optimiser, config
+        )
+        systems, t, episode = self._execute(np.asarray(u), index)
+        restarted = t == 0
+        self._V = V_next
+        if restarted.any():
+            U = jnp.where(restarted[:, None, None], 0.0, U)
+            self._V = None
+        self.state = LearnerState(
+            network,
+            average,
+            optimiser,
+            U,
+            state.key,
+            state.iteration + 1,
+            t,
+            episode,
+            systems,
+            state.executed + config.parallel,
+            state.simulated + valid.size * config.planner.K,
+            state.invalid + np.count_nonzero(~valid),
+        )
+        self._controller = None
+        return Metrics(value, planned.ess, planned.lam.mean(), planned.spread, valid.mean())
+
+    def cost(self, x: ArrayLike) -> Array:
+        """Return g(x; θ) for any batch of observations (..., n)."""
+        return self.learned_cost(jnp.asarray(x))
+
+    @property
+    def learned_cost(self) -> Cost:
+        """The cost as it is now: a callable that can be saved, planned with, or used as a reward −g."""
+        return Cost(self._normalise, self.state.average)
+
+    def act(self, state: State) -> NDArray[np.float32]:
+        """Plan from a state of the system with the learned cost and return the next control u (m,)."""
+        if self._controller is None:
+            self._controller = Controller(
+                self.simulator, self.learned_cost, self.config.planner, M_s=self.config.M_s, seed=self.seed
+            )
+        return self._controller.act(state)
+
+    def save(self, path: str | Path) -> None:
+        """Write the learned cost to a safetensors file."""
+        save_cost(self.learned_cost, path)
+
+    def load(self, path: str | Path) -> Self:
+        """Take the cost from a file written by `save`; learning goes on from it."""
+        cost = load_cost(path)
+        self._normalise = cost.normalise
+        self.state = self.state._replace(network=cost.network, average=cost.network, optimiser=self._optimiser.init(cost.network))
+        self._controller = None
+        return self
+
+    def restore(self, state: LearnerState) -> None:
+        """Continue from a state as it was after some `step`."""
+        self.state = state
+        self._V = None
+        self._controller = None
+
+    def _initial_state(self) -> LearnerState:
+        config, B = self.config, self.config.parallel
+        key_network, key = jax.random.split(jax.random.key(self.seed))
+        network = MLP(key_network, self.demos.observation_shape[0], config.hidden)
+        zero = np.asarray(0, np.int64)
+        episode = np.arange(B)
+        return LearnerState(
+            network=network,
+            average=network,
+            optimiser=self._optimiser.init(network),
+            U=jnp.zeros((B, config.planner.K, self.simulator.control_dim)),
+            key=key,
+            iteration=zero,
+            t=np.zeros(B, np.int64),
+            episode=episode,
+            systems=tuple(self.simulator.reset(self._draw(RESET, int(e))) for e in episode),
+            executed=zero,
+            simulated=zero,
+            invalid=zero,
+        )
+
+    def _roll_out(self, V: Array, index: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Roll out V (B, M, K, m), M_s times each: observations (B, M · M_s, K + 1, *n), valid (B, M · M_s)."""
+        controls = np.asarray(V)
+        if self.config.M_s > 1:
+            controls = np.repeat(controls, self.config.M_s, axis=1)
+        rollouts = [
+            self.simulator.rollout(system, controls[b], seed=self._draw(SIMULATION, index, b))
+            for b, system in enumerate(self.state.systems)
+        ]
+        valid = np.stack([r.valid for r in rollouts])
+        observations = np.stack([r.observations for r in rollouts])
+        if not valid.all():
+            observations[~valid] = 0  # their weight is zero, and zero times NaN would still be NaN
+        return observations, valid
+
+    def _execute(
+        self, u: NDArray[np.float32], index: int
+    ) -> tuple[tuple[State, ...], NDArray[np.int64], NDArray[np.int64]]:
+        """Execute v ~ N(u, Σ) in each system, and start a new episode where one has ended."""
+        systems, t, episode = list(self.state.systems), self.state.t + 1, self.state.episode.copy()
+        for b, system in enumerate(systems):
+            draw = self._draw(EXECUTION, index, b)
+            v = disturbed(u[b], self.noise, np.random.default_rng(draw))
+            systems[b] = self.simulator.step(system, v, seed=draw)
+            if t[b] == self._length(b) or self.simulator.terminated(systems[b]):
+                t[b] = 0
+                episode[b] = episode.max() + 1
+                systems[b] = self.simulator.reset(self._draw(RESET, int(episode[b])))
+        return tuple(systems), t, episode
+
+    def _length(self, b: int) -> int:
+        """Steps of episode b: T, but the first round is cut short by turns, so that B episodes spread over time.
+
+        In step with each other they would all show the cost the same part of the task at once, then the next.
+        """
+        return self.T if self.state.episode[b] >= self.config.parallel else self.T * (b + 1) // self.config.parallel
+
+    def _draw(self, stream: int, *index: int) -> int:
+        """Derive a seed from the run's seed, a stream and a position in it; below 2³⁰, which training owns."""
+        return int(np.random.SeedSequence([self.seed, stream, *index]).generate_state(1)[0]) >> 2
+
+
+class Planned(NamedTuple):
+    """The weights behind a plan, for each of the B episodes."""
+
+    w: Array
+    lam: Array
+    ess: Array
+    spread: Array
+
+
+@partial(jax.jit, static_argnames="planner")
+def propose(key: Array, index: Array, U: Array, planner: Planner) -> Array:
+    """Sample V (B, M, K, m) around the nominal plans U (B, K, m)."""
+    keys = jax.random.split(jax.random.fold_in(key, index), U.shape[0])
+    return jax.vmap(partial(sample, planner=planner))(keys, U)
+
+
+@partial(jax.jit, static_argnames="config")
+def plan(
+    cost: Cost,
+    U: Array,
+    V: Array,
+    observations: Array,
+    valid: Array,
+    t: Array,
+    experts: ExpertStates,
+    key: Array,
+    index: Array,
+    config: Config,
+) -> tuple[Array, Array, Array, Planned]:
+    """Weigh the rollouts and improve the plans; return the shifted U, the control u to execute and the next V."""
+    planner = config.planner
+
+    def one(U: Array, V: Array, g: Array, valid: Array, t: Array) -> tuple[Array, Array, Planned]:
+        mask = crop(expert_windows(experts, t, planner.K))
+        S = expected_cost(jnp.where(valid, trajectory_cost(g, mask), jnp.inf), config.M_s)
+        weighing = weigh(S, U, V, planner)
+        U = smooth(update(weighing.w, V, U, S), planner)
+        # Without a usable rollout there is nothing to learn from: no weight at all, and `learn` stands still.
+        w = jnp.where(jnp.isfinite(S), weighing.w, 0.0)
+        if config.nominal_share:
+            w = (1.0 - config.nominal_share) * w + config.nominal_share * jnp.zeros_like(w).at[0].set(1.0)
+        spread = jnp.std(S, where=jnp.isfinite(S))
+        return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
+
+    U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
+    V_next = propose(key, index + 1, U, planner)
+    means = planned._replace(ess=planned.ess.mean(), spread=jnp.nanmean(planned.spread))
+    return U, u, V_next, means
+
+
+@partial(jax.jit, static_argnames=("optimiser", "config"))
+def learn(
+    cost: Cost,
+    average: MLP,
+    optimiser_state: Any,
+    observations: Array,
+    w: Array,
+    lam: Array,
+    t: Array,
+    experts: ExpertStates,
+    optimiser: optax.GradientTransformation,
+    config: Config,
+) -> tuple[MLP, MLP, Any, Array]:
+    """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
+
+    def mean_loss(network: MLP) -> Array:
+        def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
+            windows = expert_windows(experts, t, config.planner.K)
+            value = loss(
+                Cost(cost.normalise, network), windows, observations, w, jnp.asarray(config.planner.lam), M_s=config.M_s, penalty=config.penalty
+            )
+            return jnp.where(w.sum() > 0, value, 0.0)
+
+        return jax.vmap(one)(observations, w, lam, t).mean()
+
+    value, gradient = jax.value_and_grad(mean_loss)(cost.network)
+    updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
+    network = optax.apply_updates(cost.network, updates)
+    usable = jnp.isfinite(optax.tree.norm(gradient)) & (w.sum() > 0)
+    network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), (cost.network, optimiser_state))
+    return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, value
+
+
+def _optimiser(config: Config) -> optax.GradientTransformation:
+    """Adam with L2 weight decay added to the gradient, on θ as one flat vector (five small leaves cost more)."""
+    return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(config.lr)))
