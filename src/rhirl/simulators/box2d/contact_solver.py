@@ -1,8 +1,8 @@
 """Contact impulses between a body and the static ground: friction, non-penetration and the removal of overlap.
 
 For a point with arm r, normal n (from the ground to the body) and tangent t, an impulse p n changes the point's
-normal velocity by p (1/m + (r × n)² / I). Two points of one contact are coupled and solved together: find x ≥ 0 with
-vₙ = K x + b ≥ 0 and x · vₙ = 0, by trying the four sign patterns in Box2D's order. There is no restitution here.
+normal velocity by p (1/m + (r × n)² / I). Two points of one contact are coupled and solved together: find x ≥ 0
+with vₙ = K x + b ≥ 0 and x · vₙ = 0, by trying the four sign patterns in Box2D's order. There is no restitution.
 
 Touching contacts of a body fill its slots 0, 1, … in the table `slots` (see `state.Scratch`); `sweep_slot` works on
 one lane of it without branches, so that a loop over lanes runs in vector registers.

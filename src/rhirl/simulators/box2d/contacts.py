@@ -113,10 +113,9 @@ def find_contacts(world: World, ground: NDArray[np.float32], moved: tuple[bool, 
     for edge in range(EDGES):
         for body in range(BODIES):
             if moved[body] and boxes_overlap(world, ground, edge, body) and not _has_contact(world, edge, body):
+                # An unused row is all zero but for its edge.
                 n = contact_count(world)
-                world.contacts[n] = 0
                 world.contacts[n, EDGE], world.contacts[n, BODY] = edge, body
-                world.manifolds[n] = ZERO
                 wake(world, body)
 
 
@@ -156,11 +155,15 @@ def _destroy(world: World, i: int) -> None:
         wake(world, body)
     last = contact_count(world) - 1
     for k in range(i, last):
-        world.contacts[k] = world.contacts[k + 1]
-        world.manifolds[k] = world.manifolds[k + 1]
-    world.contacts[last] = 0
+        for j in range(6):
+            world.contacts[k, j] = world.contacts[k + 1, j]
+        for j in range(12):
+            world.manifolds[k, j] = world.manifolds[k + 1, j]
+    for j in range(6):
+        world.contacts[last, j] = 0
+    for j in range(12):
+        world.manifolds[last, j] = ZERO
     world.contacts[last, EDGE] = -1
-    world.manifolds[last] = ZERO
 
 
 @kernel

@@ -55,7 +55,7 @@ SEPARATION_TOLERANCE = f32(-1.5) * LINEAR_SLOP
 def solve_impacts(world: World, ground: NDArray[np.float32], scratch: Scratch, lane: int) -> None:
     """Find and resolve the impacts of this step, earliest first."""
     for i in range(contact_count(world)):
-        scratch.flags[i] = 0
+        _forget(scratch, i)
     # The ground has a clock too: a body whose contact is examined is first brought up to the latest impact.
     ground_clock = ZERO
     while True:
@@ -118,9 +118,7 @@ def _earliest_impact(
 
 
 @kernel
-def _sub_step(
-    world: World, ground: NDArray[np.float32], scratch: Scratch, lane: int, first: int, h: F
-) -> None:
+def _sub_step(world: World, ground: NDArray[np.float32], scratch: Scratch, lane: int, first: int, h: F) -> None:
     """Let the body at its impact go on for the remaining time h, held only by its contacts with the ground."""
     body = world.contacts[first, BODY]
     rows, slots = scratch.rows[lane, body], scratch.slots[body]
@@ -158,7 +156,13 @@ def _sub_step(
     n = contact_count(world)
     find_contacts(world, ground, (moved and body == LANDER, moved and body == LEFT, moved and body == RIGHT))
     for i in range(n, contact_count(world)):
-        scratch.flags[i] = 0
+        _forget(scratch, i)
+
+
+@kernel
+def _forget(scratch: Scratch, i: int) -> None:
+    """Let nothing be known of contact i."""
+    scratch.flags[i, KNOWN], scratch.flags[i, SUB_STEPS], scratch.flags[i, ASIDE] = 0, 0, 0
 
 
 @kernel

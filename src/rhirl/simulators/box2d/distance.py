@@ -1,12 +1,11 @@
 """How far apart an edge and a polygon are (Gilbert, Johnson, Keerthi).
 
 The closest point to the origin of the difference set {b - a} is sought with a simplex of up to three corners, each
-made of one corner of the edge and one of the polygon. `Scratch.simplex` holds a row per simplex corner: the two points,
-their difference and its weight; `Scratch.corners` the indices behind it, which also start the next, similar query.
+made of one corner of the edge and one of the polygon. `Scratch.simplex` holds a row per simplex corner: the two
+points, their difference and its weight; `Scratch.corners` the indices behind it, which also start the next query.
 """
 
 from __future__ import annotations
-
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +143,8 @@ def _search_direction(simplex: NDArray[np.float32], count: int) -> tuple[F, F]:
 
 @kernel
 def _keep(scratch: Scratch, target: int, source: int) -> None:
-    scratch.simplex[target] = scratch.simplex[source]
+    for j in range(7):
+        scratch.simplex[target, j] = scratch.simplex[source, j]
     for j in range(2):
         scratch.corners[target, j] = scratch.corners[source, j]
 

@@ -4,8 +4,8 @@ With r the arm from each centre of mass to the pin, the pin asks v_B + ω_B × r
 relative angle joins as a third row. K is the 3 × 3 effective inverse mass of these rows. Box2D inverts K anew in
 each of its 180 sweeps; K does not change within a step, so the same inverse determinants are formed once here.
 
-Hinge 0 holds the left leg, hinge 1 the right one. `prepare_hinge` fills one lane of the table `hinges` (see `state.Scratch`),
-`sweep_hinge` works on it without branches, so that a loop over lanes runs in vector registers.
+Hinge 0 holds the left leg, hinge 1 the right one. `prepare_hinge` fills one lane of the table `hinges` (see
+`state.Scratch`), `sweep_hinge` works on it without branches, so that a loop over lanes runs in vector registers.
 """
 
 from __future__ import annotations
@@ -94,7 +94,12 @@ def prepare_hinge(
         limit = AT_UPPER
     hinges[h + LIMIT] = limit
     z = old[2] if limit * old[2] > ZERO else ZERO
-    hinges[h + PX], hinges[h + PY], hinges[h + PZ], hinges[h + MOTOR] = old[0] * DT_RATIO, old[1] * DT_RATIO, z * DT_RATIO, old[3] * DT_RATIO
+    hinges[h + PX], hinges[h + PY], hinges[h + PZ], hinges[h + MOTOR] = (
+        old[0] * DT_RATIO,
+        old[1] * DT_RATIO,
+        z * DT_RATIO,
+        old[3] * DT_RATIO,
+    )
 
 
 @kernel

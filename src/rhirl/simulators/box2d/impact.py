@@ -1,8 +1,8 @@
 """When a moving polygon first comes within a hair of an edge (conservative advancement along separating axes).
 
-The polygon moves from pose `start` to pose `end` while t runs from 0 to 1. At the current t the closest features give
-an axis; along it the separation is driven to the target 0.005 by secant and bisection, until the distance itself is
-there.
+The polygon moves from pose `start` to pose `end` while t runs from 0 to 1. At the current t the closest features
+give an axis; along it the separation is driven to the target 0.005 by secant and bisection, until the distance
+itself is there.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def time_of_impact(
     turns = TWO_PI * np.floor(start.a / TWO_PI)
     start, end = Pose(start.x, start.y, start.a - turns), Pose(end.x, end.y, end.a - turns)
     t1 = ZERO
-    count, metric = 0, ZERO
+    count, metric = np.int64(0), ZERO
     for _ in range(MAX_AXES):
         frame = frame_of(between(start, end, t1), body)
         gap, count, metric = distance(scratch, ground, edge, body, frame, count, metric)

@@ -1,7 +1,7 @@
 """One discrete step of lander, legs and whatever they touch: velocities, then positions, then sleep.
 
-Sequential impulses sweep 180 times over the hinges (right, then left) and the touching contacts. A contact acts on one
-body only, so contacts of different bodies may be swept in any order.
+Sequential impulses sweep 180 times over the hinges (right, then left) and the touching contacts. A contact acts on
+one body only, so contacts of different bodies may be swept in any order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rhirl.simulators.box2d.contact_solver import (
 from rhirl.simulators.box2d.contacts import wake
 from rhirl.simulators.box2d.frames import Motion, Pose, lesser
 from rhirl.simulators.box2d.hinge import prepare_hinge, settle_hinge, sweep_hinge, warm_start_hinge
-from rhirl.simulators.box2d.scene import BODIES, INV_MASS, LANDER, LEFT, RIGHT
+from rhirl.simulators.box2d.scene import BODIES, INV_MASS, LANDER, LEFT, LEFT_HINGE, RIGHT, RIGHT_HINGE
 from rhirl.simulators.box2d.settings import (
     ANGULAR_SLEEP_TOLERANCE,
     BAUMGARTE,
@@ -74,7 +74,9 @@ def prepare_island(world: World, scratch: Scratch, lane: int, gravity: F, force_
 
     v = motion_of(world, LANDER)
     push_x, push_y = INV_MASS[LANDER] * force_x, INV_MASS[LANDER] * force_y
-    lander = _warm_start(world, scratch, lane, LANDER, Motion(v.x + DT * push_x, v.y + DT * (gravity + push_y), v.w))
+    lander = _warm_start(
+        world, scratch, lane, LANDER, Motion(v.x + DT * push_x, v.y + DT * (gravity + push_y), v.w)
+    )
     v = motion_of(world, LEFT)
     left = _warm_start(world, scratch, lane, LEFT, Motion(v.x, v.y + DT * gravity, v.w))
     v = motion_of(world, RIGHT)
@@ -89,8 +91,8 @@ def prepare_island(world: World, scratch: Scratch, lane: int, gravity: F, force_
             frame_at(scratch, lane, LEFT + leg),
             pose_of(world, LEFT + leg).a - pose_of(world, LANDER).a,
         )
-    lander, right = warm_start_hinge(scratch.hinges, lane, 1, lander, right)
-    lander, left = warm_start_hinge(scratch.hinges, lane, 0, lander, left)
+    lander, right = warm_start_hinge(scratch.hinges, lane, RIGHT_HINGE, lander, right)
+    lander, left = warm_start_hinge(scratch.hinges, lane, LEFT_HINGE, lander, left)
     _set_velocity(scratch, lane, LANDER, lander)
     _set_velocity(scratch, lane, LEFT, left)
     _set_velocity(scratch, lane, RIGHT, right)
@@ -132,17 +134,18 @@ def sweep_islands(scratch: Scratch, n: int) -> None:
     """Sweep 180 times over all velocity constraints of lanes 0 to n - 1 (n a multiple of 16)."""
     velocities, hinges = scratch.velocities, scratch.hinges
     deepest = (_deepest(scratch, LANDER, n), _deepest(scratch, LEFT, n), _deepest(scratch, RIGHT, n))
+    # Literal numbers of hinges and bodies: loops are vectorised only over addresses known to the compiler.
     for _ in range(VELOCITY_ITERATIONS):
         for lane in range(n):
             sweep_hinge(velocities, hinges, lane, 1)
         for lane in range(n):
             sweep_hinge(velocities, hinges, lane, 0)
-        for k in range(deepest[LANDER]):
-            _sweep_slots(scratch, LANDER, k, n)
-        for k in range(deepest[LEFT]):
-            _sweep_slots(scratch, LEFT, k, n)
-        for k in range(deepest[RIGHT]):
-            _sweep_slots(scratch, RIGHT, k, n)
+        for k in range(deepest[0]):
+            _sweep_slots(scratch, 0, k, n)
+        for k in range(deepest[1]):
+            _sweep_slots(scratch, 1, k, n)
+        for k in range(deepest[2]):
+            _sweep_slots(scratch, 2, k, n)
 
 
 @inline_kernel
@@ -189,8 +192,8 @@ def finish_island(world: World, scratch: Scratch, lane: int) -> None:
         least_right, right = _settle_contacts(world, scratch, lane, RIGHT, right)
         least_lander, lander = _settle_contacts(world, scratch, lane, LANDER, lander)
         least_left, left = _settle_contacts(world, scratch, lane, LEFT, left)
-        right_fine, lander, right = settle_hinge(1, right_limit, lander, right)
-        left_fine, lander, left = settle_hinge(0, left_limit, lander, left)
+        right_fine, lander, right = settle_hinge(RIGHT_HINGE, right_limit, lander, right)
+        left_fine, lander, left = settle_hinge(LEFT_HINGE, left_limit, lander, left)
         apart = lesser(lesser(least_right, least_lander), least_left) >= SEPARATION_TOLERANCE
         if apart and right_fine and left_fine:
             settled = True

@@ -1,8 +1,8 @@
 """Where an edge of the ground and a polygon touch: up to two points on a common reference face.
 
 The face is either the edge (points are then kept in the polygon's frame) or a side of the polygon (points are kept
-in the world). The other shape's side is clipped to the reference face; clipped points within the two skins touch. Each
-point has an id built from the features that made it, by which impulses survive from step to step.
+in the world). The other shape's side is clipped to the reference face; clipped points within the two skins touch.
+Each point has an id built from the features that made it, by which impulses survive from step to step.
 """
 
 from __future__ import annotations

@@ -6,14 +6,17 @@ vertices, counter-clockwise; a leg uses the first four.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.simulators.box2d.settings import f32
+from rhirl.simulators.box2d.settings import BOX_MARGIN, SKIN, f32
 
-LANDER, LEFT, RIGHT = 0, 1, 2
+# As NumPy integers, for the compiler would make a copy of every kernel for each Python integer it is called with.
+LANDER, LEFT, RIGHT = np.int64(0), np.int64(1), np.int64(2)
+LEFT_HINGE, RIGHT_HINGE = np.int64(0), np.int64(1)
 BODIES, EDGES = 3, 11
 MAX_CONTACTS = BODIES * EDGES
 SCALE = 30.0
@@ -62,7 +65,7 @@ def mass_data(vertices: NDArray[np.float32], density: float) -> MassData:
 
 
 def area_centroid(vertices: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Centroid (2,) seen from the origin, which the narrow phase uses and which rounds unlike the centre of mass."""
+    """Centroid (2,) with triangles from the origin: the narrow phase uses it, rounded unlike the centre of mass."""
     third = f32(1) / f32(3)
     center, area = np.zeros(2, f32), f32(0)
     for vertex, following in zip(vertices, np.roll(vertices, -1, axis=0), strict=True):
@@ -84,7 +87,7 @@ def _padded(lander: NDArray[np.float32], leg: NDArray[np.float32]) -> NDArray[np
 
 
 # The convex hull Box2D makes of the lander's outline starts at its rightmost lowest vertex.
-_lander = np.array([(17, -10), (17, 0), (14, 17), (-14, 17), (-17, 0), (-17, -10)]).__truediv__(SCALE).astype(f32)
+_lander = (np.array([(17, -10), (17, 0), (14, 17), (-14, 17), (-17, 0), (-17, -10)]) / SCALE).astype(f32)
 _half_width, _half_height = f32(2 / SCALE), f32(8 / SCALE)
 _leg = np.array(
     [
@@ -120,5 +123,17 @@ LOWER_ANGLE = np.array([0.9 - 0.5, -0.9], f32)
 UPPER_ANGLE = np.array([0.9, -0.9 + 0.5], f32)
 MAX_MOTOR_TORQUE = f32(40.0)
 
-START = np.array([(VIEW_W / 2, VIEW_H)] + [(VIEW_W / 2 - side * 20 / SCALE, VIEW_H) for side in LEG_SIDE], f32)
-START_ANGLE = np.array([0.0, *(side * 0.05 for side in LEG_SIDE)], f32)
+_start = np.array([(VIEW_W / 2, VIEW_H)] + [(VIEW_W / 2 - side * 20 / SCALE, VIEW_H) for side in LEG_SIDE], f32)
+_start_angle = np.array([0.0, *(side * 0.05 for side in LEG_SIDE)], f32)
+
+
+def _start_box(body: int) -> NDArray[np.float32]:
+    s, c = f32(math.sin(_start_angle[body])), f32(math.cos(_start_angle[body]))
+    v = VERTICES[body, : VERTEX_COUNT[body]]
+    corners = np.stack([c * v[:, 0] - s * v[:, 1], s * v[:, 0] + c * v[:, 1]], axis=1) + _start[body]
+    return np.concatenate([corners.min(axis=0) - SKIN - BOX_MARGIN, corners.max(axis=0) + SKIN + BOX_MARGIN])
+
+
+# Poses (3, 3) and enlarged boxes (3, 4) of the bodies before the first step; the lander stands upright.
+START_POSES = np.column_stack([_start + CENTERS, _start_angle])
+START_BOXES = np.stack([_start_box(body) for body in range(BODIES)])

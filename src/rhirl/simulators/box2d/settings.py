@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
 f32 = np.float32
 
-# No fast-math: neither reassociation nor fused multiply-add may change a bit. Division by zero follows IEEE.
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+# No fast-math: neither reassociation nor fused multiply-add may change a bit. Division by zero follows IEEE. Inner
+# kernels are called by other kernels only; they need no face towards Python and no cache of their own.
+_options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+_inner: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+outer_kernel = numba.njit(**_options, cache=True)
+kernel = numba.njit(**_options, **_inner)
 # For what runs inside a loop over lanes: only an inlined body can be vectorised.
-inline_kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False, forceinline=True)
+inline_kernel = numba.njit(**_options, **_inner, forceinline=True)
 
 ZERO, HALF, ONE, TWO = f32(0.0), f32(0.5), f32(1.0), f32(2.0)
 EPSILON = np.finfo(f32).eps

@@ -35,7 +35,7 @@ class World(NamedTuple):
     """(3, 4): enlarged bounding boxes (left, low, right, high) of the broad phase."""
     hinges: NDArray[np.float32]
     """(2, 4): impulses of the hinges: pin x, y, limit, motor."""
-    contacts: NDArray[np.int32]
+    contacts: NDArray[np.int64]
     """(33, 6): edge (-1 in unused rows), body, touching points, reference face, point ids; oldest first."""
     manifolds: NDArray[np.float32]
     """(33, 12): face normal, face point, then x, y, normal impulse, friction impulse of either point."""
@@ -99,7 +99,7 @@ def make_worlds(count: int) -> World:
         np.zeros((count, BODIES), np.bool_),
         np.zeros((count, BODIES, 4), np.float32),
         np.zeros((count, 2, 4), np.float32),
-        np.zeros((count, MAX_CONTACTS, 6), np.int32),
+        np.zeros((count, MAX_CONTACTS, 6), np.int64),
         np.zeros((count, MAX_CONTACTS, 12), np.float32),
         np.zeros((count, BODIES), np.bool_),
     )
@@ -118,21 +118,6 @@ def one_of(worlds: World, i: int) -> World:
         worlds.manifolds[i],
         worlds.touched[i],
     )
-
-
-@kernel
-def enter(source: World, target: World, scratch: Scratch, lane: int) -> None:
-    """Let a lane begin with a copy of `source`."""
-    target.terrain[:] = source.terrain
-    target.bodies[:] = source.bodies
-    target.awake[:] = source.awake
-    target.boxes[:] = source.boxes
-    target.hinges[:] = source.hinges
-    target.contacts[:] = source.contacts
-    target.manifolds[:] = source.manifolds
-    target.touched[:] = source.touched
-    for body in range(BODIES):
-        place(target, scratch, lane, body, pose_of(target, body))
 
 
 @inline_kernel

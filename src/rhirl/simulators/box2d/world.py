@@ -1,4 +1,4 @@
-"""One step of up to 32 worlds, in the order of Box2D: narrow phase, discrete step, broad phase, continuous collision."""
+"""One step of up to 32 worlds in the order of Box2D: touching points, discrete step, new contacts, impacts."""
 
 from __future__ import annotations
 

@@ -1,18 +1,15 @@
-"""The engines of the lander, in double precision as Gymnasium's Python computes them, and its rollouts."""
+"""The engines of the lander, in double precision as Gymnasium's Python computes them."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rhirl.simulators.box2d.contacts import wake
-from rhirl.simulators.box2d.ground import make_ground
 from rhirl.simulators.box2d.scene import INV_INERTIA, INV_MASS, LANDER, SCALE
-from rhirl.simulators.box2d.settings import ZERO, kernel
-from rhirl.simulators.box2d.state import ANGLE, SPIN, VX, VY, Scratch, World, X, Y, enter, frame_at, make_scratch, one_of
-from rhirl.simulators.box2d.world import step_worlds
+from rhirl.simulators.box2d.settings import kernel
+from rhirl.simulators.box2d.state import ANGLE, SPIN, VX, VY, Scratch, World, X, Y, frame_at
 
 MAIN_POWER, SIDE_POWER = 13.0, 0.6
 MAIN_DEPTH, SIDE_AWAY, SIDE_HEIGHT = 4.0, 12.0, 14.0
@@ -26,7 +23,6 @@ def fire_engines(
 
     The main engine works from 50 % at `main` just above 0 to 100 % at 1; a side engine from |side| > 0.5.
     """
-    main, side = min(max(main, -1.0), 1.0), min(max(side, -1.0), 1.0)
     angle = np.float64(world.bodies[LANDER, ANGLE])
     tip_x, tip_y = math.sin(angle), math.cos(angle)
     side_x, side_y = -tip_y, tip_x
@@ -58,20 +54,3 @@ def _push(world: World, x: float, y: float, impulse_x: float, impulse_y: float) 
     world.bodies[LANDER, VX] += INV_MASS[LANDER] * ix
     world.bodies[LANDER, VY] += INV_MASS[LANDER] * iy
     world.bodies[LANDER, SPIN] += INV_INERTIA[LANDER] * (rx * iy - ry * ix)
-
-
-@kernel
-def roll(start: World, lanes: World, controls, noise, gravity, observations):
-    ground = make_ground(start.terrain)
-    scratch = make_scratch()
-    M, K, _ = controls.shape
-    for first in range(0, M, 32):
-        n = min(32, M - first)
-        for l in range(n):
-            enter(start, one_of(lanes, l), scratch, l)
-        for k in range(K):
-            for l in range(n):
-                fire_engines(one_of(lanes, l), scratch, l, np.float64(controls[first+l, k, 0]), np.float64(controls[first+l, k, 1]), noise[first+l,k,0],noise[first+l,k,1])
-            step_worlds(lanes, ground, scratch, n, gravity, ZERO, ZERO)
-            for l in range(n):
-                observations[first+l, k, :6] = lanes.bodies[l, 0, :6]
