@@ -144,10 +144,11 @@ class MujocoSimulator:
             data.qfrc_applied[:] = forces[0, 0]
         with quiet():
             self._env.do_simulation(self.action(v[0, 0]), self._env.frame_skip)
-        if data.warning.number.any():
-            raise RuntimeError(f"{self.env_id} diverged in one step: MuJoCo met NaN, infinity or a huge number")
         data.qfrc_applied[:] = x[self._layout["qfrc_applied"]]
-        return self._layout.read(model, data)
+        after = self._layout.read(model, data)
+        if data.warning.number.any() or not np.isfinite(after).all():
+            raise RuntimeError(f"{self.env_id} diverged in one step: MuJoCo met NaN, infinity or a huge number")
+        return after
 
     def terminated(self, state: State) -> bool:
         """Whether the environment would end here: its own `step` is asked while the physics stands still."""
@@ -230,10 +231,11 @@ class MujocoSimulator:
             return observations, np.ones(0, np.bool_)
         observations[:, 0] = self._observe(x)
         values, diverged = engine.run(x[self._layout.integration], actions, forces)
-        if self._rule is None:
-            observations[:, 1:] = values[OBSERVATION]
-        else:
-            self._rule.assemble(values, observations[:, 1:])
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is masked below
+            if self._rule is None:
+                observations[:, 1:] = values[OBSERVATION]
+            else:
+                self._rule.assemble(values, observations[:, 1:])
         return observations, ~diverged & (np.abs(observations[:, -1]) < DIVERGED).all(axis=1)
 
     def _forces(self, x: State, seed: int, M: int, K: int) -> NDArray[np.float64] | None:
