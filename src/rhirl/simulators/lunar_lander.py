@@ -11,7 +11,7 @@ an input: zero in rollouts unless asked for, drawn from the seed in `step`, or g
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -68,14 +68,12 @@ class LunarLanderSimulator:
 
     def observe(self, state: LanderState) -> NDArray[np.float32]:
         """Return (x, y, ẋ, ẏ, angle, angular velocity, left leg down, right leg down), x and y from the pad."""
-        check_lander_state(state)
-        return observe(state).astype(np.float32)
+        return observe(_checked(state)).astype(np.float32)
 
     def step(
         self, state: LanderState, control: ArrayLike, seed: int = 0, *, dispersion: ArrayLike | None = None
     ) -> LanderState:
         """Advance by 0.02 s with the dispersion (2,) given, or else drawn from the seed."""
-        check_lander_state(state)
         V = check_controls(np.clip(control, -1.0, 1.0)[None, None], self.control_dim)
         if np.isnan(V).any():
             raise ValueError(f"a control must hold numbers in [-1, 1], not {np.asarray(control)}")
@@ -85,8 +83,7 @@ class LunarLanderSimulator:
 
     def terminated(self, state: LanderState) -> bool:
         """Tell whether the lander crashed, left the view sideways, or has come to rest."""
-        check_lander_state(state)
-        return bool(state.touched[0] or abs(observe(state)[0]) >= 1.0 or not state.awake[0])
+        return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= 1.0 or not state.awake[0])
 
     def rollout(
         self, state: LanderState, controls: NDArray[Any], seed: int = 0, *, dispersion: ArrayLike | None = None
@@ -96,21 +93,19 @@ class LunarLanderSimulator:
         A control that is not a number leaves the engines off and makes the rollout invalid. `dispersion` may be
         given in any shape that broadcasts to V's.
         """
-        check_lander_state(state)
         V = check_controls(np.clip(controls, -1.0, 1.0), self.control_dim)
         M, K, _ = V.shape
         missing = np.isnan(V)
         V = np.where(missing, np.float32(0.0), V)
-        if dispersion is not None:
-            noise = np.broadcast_to(np.asarray(dispersion, np.float64), V.shape)
-        elif self.dispersion:
-            noise = np.random.default_rng(seed).uniform(-1.0, 1.0, V.shape)
-        else:
-            noise = np.zeros(V.shape)
+        if dispersion is None:
+            dispersion = np.random.default_rng(seed).uniform(-1.0, 1.0, V.shape) if self.dispersion else 0.0
+        noise = _spread(dispersion, V)
+        start = _checked(state)
         observations = np.empty((M, K + 1, 8), np.float32)
 
         def roll(lanes: slice) -> None:
-            self._simulate(_repeat(state, lanes.stop - lanes.start), V[lanes], noise[lanes], observations[lanes])
+            worlds = _world(np.repeat(array, lanes.stop - lanes.start, axis=0) for array in start)
+            self._simulate(worlds, V[lanes], noise[lanes], observations[lanes])
 
         groups = _split(M, self.threads)
         if self.threads == 1 or len(groups) < 2:
@@ -140,8 +135,7 @@ class LunarLanderSimulator:
         """
         from rhirl.simulators.box2d.bridge import write_world
 
-        check_lander_state(state)
-        write_world(env, state, self.gravity)
+        write_world(env, _checked(state), self.gravity)
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that is simulated."""
@@ -157,12 +151,12 @@ class LunarLanderSimulator:
 
         env = self.make_env()
         env.reset(seed=0)
-        return bare_steps(env, state, *np.shape(controls)[:2])
+        return bare_steps(env, _checked(state), *np.shape(controls)[:2])
 
     def _start(self, rng: np.random.Generator) -> LanderState:
         height = rng.uniform(0, VIEW_H / 2, CHUNKS + 1)
         push = rng.uniform(-INITIAL_FORCE, INITIAL_FORCE, 2)
-        state = LanderState(*(array[0] for array in make_worlds(1)))
+        state = _world(array[0] for array in make_worlds(1))
         state.terrain[:] = _terrain(height)
         state.bodies[:, :3] = START_POSES
         state.boxes[:] = START_BOXES
@@ -175,10 +169,15 @@ class LunarLanderSimulator:
         self, state: LanderState, V: NDArray[np.float32], dispersion: ArrayLike, force: ArrayLike = (0.0, 0.0)
     ) -> LanderState:
         """Execute V (1, K, 2) and return the final state."""
-        worlds = _repeat(state, 1)
-        noise = np.broadcast_to(np.asarray(dispersion, np.float64), V.shape)
-        self._simulate(worlds, V, noise, np.empty((1, V.shape[1] + 1, 8), np.float32), force)
-        return LanderState(*(array[0] for array in worlds))
+        worlds = _checked(state)
+        self._simulate(
+            worlds,
+            V,
+            _spread(dispersion, V),
+            np.empty((1, V.shape[1] + 1, 8), np.float32),
+            force,
+        )
+        return _world(array[0] for array in worlds)
 
     def _simulate(
         self,
@@ -188,20 +187,7 @@ class LunarLanderSimulator:
         observations: NDArray[np.float32],
         force: ArrayLike = (0.0, 0.0),
     ) -> None:
-        noise = np.ascontiguousarray(dispersion)
-        simulate(worlds, V, noise, np.float32(self.gravity), np.asarray(force, np.float32), observations)
-
-
-def check_lander_state(state: Any) -> None:
-    """Refuse what the compiled code could not run on safely."""
-    if not isinstance(state, World) or [(np.shape(a), a.dtype) for a in state] != LAYOUT:
-        arrays = ", ".join(f"{name} {shape}" for name, (shape, _) in zip(LanderState._fields, LAYOUT, strict=True))
-        raise ValueError(f"a lunar lander state is a LanderState with {arrays}: is this one of another task?")
-    edge, body, count = state.contacts[:, EDGE], state.contacts[:, BODY], state.contacts[:, COUNT]
-    pairs = (edge * BODIES + body)[edge >= 0]
-    in_range = -1 <= edge.min() <= edge.max() < EDGES and 0 <= body.min() <= body.max() < BODIES
-    if not in_range or not 0 <= count.min() <= count.max() <= 2 or len(np.unique(pairs)) < len(pairs):
-        raise ValueError("the contact list of this lunar lander state is damaged: take a new snapshot")
+        simulate(worlds, V, dispersion, np.float32(self.gravity), np.asarray(force, np.float32), observations)
 
 
 def _terrain(height: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -213,10 +199,32 @@ def _terrain(height: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.array([(0.0, 0.0, VIEW_W, 0.0), *edges], np.float32)
 
 
-def _repeat(state: LanderState, n: int) -> LanderState:
-    """Copy a state n times."""
-    arrays: list[Any] = [np.repeat(array[None], n, axis=0) for array in state]
+def _checked(state: Any) -> LanderState:
+    """Copy a state into arrays with a leading axis of one; refuse what compiled code could not run on safely."""
+    if not isinstance(state, World) or [np.shape(array) for array in state] != [shape for shape, _ in LAYOUT]:
+        arrays = ", ".join(f"{name} {shape}" for name, (shape, _) in zip(World._fields, LAYOUT, strict=True))
+        raise ValueError(f"a lunar lander state is a LanderState with {arrays}: is this one of another task?")
+    worlds = _world(
+        np.array(array, dtype, order="C", ndmin=len(shape) + 1)
+        for array, (shape, dtype) in zip(state, LAYOUT, strict=True)
+    )
+    edge, body, count = (worlds.contacts[0, :, column] for column in (EDGE, BODY, COUNT))
+    pairs = (edge * BODIES + body)[edge >= 0]
+    in_range = -1 <= edge.min() <= edge.max() < EDGES and 0 <= body.min() <= body.max() < BODIES
+    if not in_range or not 0 <= count.min() <= count.max() <= 2 or len(np.unique(pairs)) < len(pairs):
+        raise ValueError("the contact list of this lunar lander state is damaged: take a new snapshot")
+    return worlds
+
+
+def _world(arrays: Iterable[NDArray[Any]]) -> LanderState:
     return LanderState(*arrays)
+
+
+def _spread(dispersion: ArrayLike, V: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Give every control of V its dispersion, in memory of its own."""
+    if np.broadcast_shapes(np.shape(dispersion), V.shape) != V.shape:
+        raise ValueError(f"dispersion of shape {np.shape(dispersion)} cannot be spread over controls {V.shape}")
+    return np.array(np.broadcast_to(dispersion, V.shape), np.float64, order="C")
 
 
 def _split(M: int, threads: int) -> list[slice]:

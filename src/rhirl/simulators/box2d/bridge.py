@@ -82,9 +82,10 @@ def _enlarged_box(broad_phase: Any, proxy: int, tight: Any) -> NDArray[np.float3
     return inner + BOX_MARGIN * np.array([-1, -1, 1, 1], np.float32)
 
 
-def write_world(env: gymnasium.Env[Any, Any], world: World, gravity: float) -> None:
-    """Put the environment into a state; impulses cannot be set and are approached by trial steps from it."""
+def write_world(env: gymnasium.Env[Any, Any], worlds: World, gravity: float) -> None:
+    """Put the environment into the first state; impulses cannot be set and are approached by trial steps."""
     lander = _lander(env, gravity)
+    world = World(*(array[0] for array in worlds))
     _write_terrain(lander, world.terrain)
     for _ in range(TRIAL_STEPS):
         _write_bodies(lander, world)
@@ -94,13 +95,14 @@ def write_world(env: gymnasium.Env[Any, Any], world: World, gravity: float) -> N
     for leg, touched in zip(lander.legs, world.touched[1:], strict=True):
         leg.ground_contact = bool(touched)
     # The next reward is the change of this potential.
-    x, y, vx, vy, angle, _, left, right = observe(world)
+    x, y, vx, vy, angle, _, left, right = observe(worlds)
     lander.prev_shaping = 10 * (left + right) - 100 * (np.hypot(x, y) + np.hypot(vx, vy) + abs(angle))
 
 
-def bare_steps(env: gymnasium.Env[Any, Any], world: World, M: int, K: int) -> Callable[[], object]:
-    """Return a function that puts Box2D into a state and makes K bare world steps, M times, with engines off."""
+def bare_steps(env: gymnasium.Env[Any, Any], worlds: World, M: int, K: int) -> Callable[[], object]:
+    """Return a function that M times puts Box2D into the first state and makes K world steps, engines off."""
     lander: Any = env.unwrapped
+    world = World(*(array[0] for array in worlds))
 
     def run() -> None:
         for _ in range(M):
@@ -108,7 +110,7 @@ def bare_steps(env: gymnasium.Env[Any, Any], world: World, M: int, K: int) -> Ca
             for _ in range(K):
                 lander.world.Step(1.0 / FPS, VELOCITY_ITERATIONS, POSITION_ITERATIONS)
 
-    write_world(env, world, lander.gravity)
+    write_world(env, worlds, lander.gravity)
     return run
 
 

@@ -1,4 +1,7 @@
-"""The two compiled functions that Python calls: simulate some worlds, observe one."""
+"""The two compiled functions that Python calls: simulate some worlds, observe one.
+
+Both expect every array writable and contiguous: for any other kind the compiler would start anew.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +73,9 @@ def simulate(
 
 
 @outer_kernel
-def observe(world: World, sources: int = _SOURCES) -> NDArray[np.float64]:
-    """Return the observation (8,) of one world in double precision."""
+def observe(worlds: World, sources: int = _SOURCES) -> NDArray[np.float64]:
+    """Return the observation (8,) of the first world in double precision."""
+    world = one_of(worlds, 0)
     observation = np.empty(8)
     _observe(world, frame_of(pose_of(world, LANDER), LANDER), observation)
     return observation
