@@ -28,9 +28,9 @@ class Metadata:
     noise: float
     """Covariance Σ of the Gaussian control noise while demonstrating."""
     returns: tuple[float, ...]
-    """Return of each episode under the environment's own reward. Never seen by a learner."""
+    """Return of each episode under the environment's own reward, NaN where unknown. Never seen by a learner."""
     seeds: tuple[int, ...]
-    """Seed each episode's `reset` was given."""
+    """Seed each episode's `reset` was given, -1 where unknown."""
     source: str
     """Who demonstrated: an expert's name, or `imported from …`."""
     versions: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Demonstrations:
-    """State-only demonstrations. Controls and simulator states may lie beside them, but no state-only learner looks."""
+    """State-only demonstrations. Controls and simulator states may lie beside them; no state-only learner looks."""
 
     observations: NDArray[Any]
     """(N, T + 1, *n) float32, or uint8 for images."""

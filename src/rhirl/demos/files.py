@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import zipfile
 import zlib
@@ -40,7 +41,7 @@ def write_demos(demos: Demonstrations, path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     entries: dict[str, Any] = {"observations": demos.observations, "lengths": demos.lengths.astype(np.int64)}
     entries |= {name: getattr(demos, name) for name in OPTIONAL if getattr(demos, name) is not None}
-    entries["metadata"] = np.array(json.dumps({"format": FORMAT, **asdict(demos.meta)}))
+    entries["metadata"] = np.array(json.dumps(describe(demos.meta), allow_nan=False))
     temporary = path.with_name(path.name + ".tmp")
     with open(temporary, "wb") as file:
         np.savez_compressed(file, **entries)
@@ -67,7 +68,7 @@ def read_demos(
         force: Accept demonstrations made with other simulator versions than those installed.
     """
     name = str(path)
-    entries = _unpack(Path(path), {"metadata", "observations", "lengths", *(OPTIONAL if everything else ())})
+    entries = unpack(Path(path), {"metadata", "observations", "lengths", *(OPTIONAL if everything else ())})
     meta = _metadata(entries.pop("metadata", None), name)
     for missing in {"observations", "lengths"} - entries.keys():
         raise DemonstrationError(f"{name}: {missing}: missing")
@@ -75,7 +76,7 @@ def read_demos(
         if wanted is not None and found != wanted:
             raise DemonstrationError(f"{name}: metadata: demonstrations of {what} {found}, not {wanted}")
     if not force:
-        _check_versions(meta, name)
+        check_versions(meta, name)
     try:
         demos = Demonstrations(meta=meta, **entries)
     except DemonstrationError as error:
@@ -89,14 +90,15 @@ def sha256(path: str | Path) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _unpack(path: Path, wanted: set[str]) -> dict[str, NDArray[Any]]:
+def unpack(path: Path, wanted: set[str] | None = None) -> dict[str, NDArray[Any]]:
+    """Read the wanted arrays of an `.npz` (all of them by default), never anything pickled."""
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size > LARGEST:
             raise DemonstrationError(f"{path}: unpacks to {size} bytes, more than the {LARGEST} allowed")
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files if name in wanted}
+            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
     except FileNotFoundError:
         raise DemonstrationError(f"{path}: no such file") from None
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, KeyError) as error:
@@ -112,17 +114,34 @@ def _metadata(text: NDArray[Any] | None, name: str) -> Metadata:
         values = json.loads(str(text))
     except json.JSONDecodeError as error:
         raise DemonstrationError(f"{name}: metadata: not JSON ({error})") from None
-    if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+    return parse(values, name)
+
+
+def describe(meta: Metadata) -> dict[str, Any]:
+    """Metadata as it stands in files: plain JSON, with `null` for a return nobody knows."""
+    returns = [r if math.isfinite(r) else None for r in meta.returns]
+    return {"format": FORMAT, **asdict(meta), "returns": returns}
+
+
+def parse(values: Any, name: str) -> Metadata:
+    """Read back what `describe` wrote."""
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise DemonstrationError(f"{name}: metadata: format is not {FORMAT}")
+    values = {key: value for key, value in values.items() if key != "format"}
     known = {f.name for f in fields(Metadata)}
     if values.keys() != known:
         raise DemonstrationError(f"{name}: metadata: fields {sorted(values.keys() ^ known)} missing or unknown")
-    values["returns"] = tuple(float(r) for r in values["returns"])
-    values["seeds"] = tuple(int(s) for s in values["seeds"])
+    try:
+        values["noise"] = float(values["noise"])
+        values["returns"] = tuple(math.nan if r is None else float(r) for r in values["returns"])
+        values["seeds"] = tuple(int(s) for s in values["seeds"])
+        values["versions"] = {str(package): str(v) for package, v in values["versions"].items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise DemonstrationError(f"{name}: metadata: noise, returns, seeds or versions: {error}") from None
     return Metadata(**values)
 
 
-def _check_versions(meta: Metadata, name: str) -> None:
+def check_versions(meta: Metadata, name: str) -> None:
     """Refuse states of another simulator: the same controls would not lead to them here."""
     for package, made_with in meta.versions.items():
         try:
