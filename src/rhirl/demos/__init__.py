@@ -1,16 +1,16 @@
 """The demonstration file: read, validate, write, collect."""
 
 from rhirl.demos.bundled import bundled_demos, bundled_path, load_demos
-from rhirl.demos.collect import Episode, Policy, collect, disturbed, run_episode, to_action
+from rhirl.demos.collect import Agent, Episode, collect, disturbed, run_episode, to_action
 from rhirl.demos.demonstrations import DemonstrationError, Demonstrations, Metadata, from_episodes, validate
 from rhirl.demos.files import read_demos, sha256, write_demos
 
 __all__ = [
+    "Agent",
     "DemonstrationError",
     "Demonstrations",
     "Episode",
     "Metadata",
-    "Policy",
     "bundled_demos",
     "bundled_path",
     "collect",

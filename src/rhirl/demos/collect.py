@@ -1,8 +1,11 @@
 """Act in the plain Gymnasium environment: how demonstrations are collected and how everything is scored.
 
 One rule for demonstrations, learners and evaluation alike: an episode ends where the environment terminates (a
-fall, a landing) or after T steps, whichever comes first. Control noise is Gaussian with covariance Σ·I on the
-commanded control in [-1, 1] units, and what leaves the box is clipped: v = clip(u + ε), ε ~ N(0, Σ·I).
+fall, a landing) or after T steps, whichever comes first.
+
+Control noise is Gaussian on the commanded control in [-1, 1] units, and what leaves the box is clipped:
+v = clip(u + ε), ε ~ N(0, σ²I). The paper's "Σ = 0.2" and "Σ = 0.5" are read as the standard deviation σ, because
+that reading, and not the variance, reproduces how much its experts lose (docs/demonstrations.md has the numbers).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from rhirl.demos.demonstrations import Demonstrations, Metadata, from_episodes
 Env = gymnasium.Env[Any, Any]
 
 
-class Policy(Protocol):
+class Agent(Protocol):
     """Whoever acts: anything that looks at the environment and commands a control."""
 
     def reset(self, seed: int) -> None:
@@ -43,14 +46,14 @@ class Episode(NamedTuple):
     """Sum of the environment's own rewards."""
 
 
-def run_episode(env: Env, policy: Policy, *, horizon: int, noise: float, seed: int) -> Episode:
-    """Let a policy act from `reset(seed)` until termination or for `horizon` steps, whichever comes first."""
+def run_episode(env: Env, agent: Agent, *, horizon: int, noise: float, seed: int) -> Episode:
+    """Let an agent act from `reset(seed)` until termination or for `horizon` steps, whichever comes first."""
     rng = np.random.default_rng(seed)
     observation, _ = env.reset(seed=seed)
-    policy.reset(seed)
+    agent.reset(seed)
     observations, controls, total = [observation], [], 0.0
     for _ in range(horizon):
-        v = disturbed(policy.act(env, observation), noise, rng)
+        v = disturbed(agent.act(env, observation), noise, rng)
         observation, reward, terminated, _, _ = env.step(to_action(env, v))
         observations.append(observation)
         controls.append(v)
@@ -61,10 +64,10 @@ def run_episode(env: Env, policy: Policy, *, horizon: int, noise: float, seed: i
 
 
 def disturbed(u: NDArray[np.float32], noise: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """v ~ N(u, Σ·I), clipped to the control box: what a system executes when u is commanded."""
+    """v ~ N(u, σ²I), clipped to the control box: what a system executes when u is commanded."""
     if noise == 0:
         return u
-    return np.clip(u + np.float32(np.sqrt(noise)) * rng.standard_normal(u.shape, np.float32), -1.0, 1.0)
+    return np.clip(u + np.float32(noise) * rng.standard_normal(u.shape, np.float32), -1.0, 1.0)
 
 
 def to_action(env: Env, v: NDArray[np.float32]) -> NDArray[Any]:
@@ -78,7 +81,7 @@ def to_action(env: Env, v: NDArray[np.float32]) -> NDArray[Any]:
 
 def collect(
     env: Env,
-    policy: Policy,
+    agent: Agent,
     *,
     task: str,
     source: str,
@@ -91,7 +94,7 @@ def collect(
     """Collect one demonstration per seed. `packages` are those whose versions decide what the states are."""
     episodes = []
     for i, seed in enumerate(seeds):
-        episodes.append(run_episode(env, policy, horizon=horizon, noise=noise, seed=seed))
+        episodes.append(run_episode(env, agent, horizon=horizon, noise=noise, seed=seed))
         if progress is not None:
             progress(i, episodes[-1].total)
     meta = Metadata(

@@ -7,7 +7,7 @@ At every control step, for each of B episodes at its state x_t:
     weigh: w ∝ exp(−S/λ)                        line 7   `plan`
     θ ← θ − α ∂L/∂θ (D_t, w)                    lines 8–9 `learn`
     U ← Σ w V, smooth                           line 10  `plan`
-    execute v ~ N(u_0, Σ), with the system's Σ  lines 11–12 `_execute`
+    execute v ~ N(u_0, σ²I), the system's own noise  lines 11–12 `_execute`
     shift U, append zero                        line 13  `plan`
 
 The simulator runs outside JAX. The rollouts of the next step need the new plan but not the new θ, so `plan` also
@@ -71,7 +71,7 @@ class RHIRL:
         simulator: The black-box system; the learner plans through `rollout` and acts through `step`.
         demos: Demonstrated observations.
         config: Hyper-parameters.
-        noise: Covariance Σ of the system's own control noise. The learner never sees it; it only feels it.
+        noise: Standard deviation σ of the system's own control noise. The learner never sees it; it only feels it.
         seed: Of everything random.
     """
 
@@ -219,7 +219,7 @@ class RHIRL:
     def _execute(
         self, u: NDArray[np.float32], index: int
     ) -> tuple[tuple[State, ...], NDArray[np.int64], NDArray[np.int64]]:
-        """Execute v ~ N(u, Σ) in each system, and start a new episode where one has ended."""
+        """Execute v ~ N(u, σ²I) in each system, and start a new episode where one has ended."""
         systems, t, episode = list(self.state.systems), self.state.t + 1, self.state.episode.copy()
         for b, system in enumerate(systems):
             draw = self._draw(EXECUTION, index, b)
