@@ -81,6 +81,8 @@ def import_table(
 
 def task_length(lengths: Sequence[int], horizon: int | None, *, cut: bool, name: str) -> int:
     """Return T: the horizon, or the longest episode's length where none is given. Longer episodes are refused."""
+    if not lengths:
+        raise DemonstrationError(f"{name}: no episodes")
     if min(lengths) < 1:
         raise DemonstrationError(f"{name}: episode {np.argmin(lengths)}: one state; it takes at least two")
     if horizon is None:
