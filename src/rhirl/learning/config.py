@@ -13,6 +13,8 @@ class Config:
 
     planner: Planner = field(default_factory=Planner)
     """The planner inside the learner."""
+    deploy: Planner | None = None
+    """The planner that acts with the learned cost; by default the one it was learned with."""
     iterations: int = 10_000
     """Control steps to learn for; each makes one update of the cost."""
     parallel: int = 1
@@ -35,6 +37,11 @@ class Config:
     """Smallest deviation used to normalise a coordinate of the observation."""
     limit: float = 5.0
     """Normalised observations are clipped to ± this."""
+
+    @property
+    def acting(self) -> Planner:
+        """The planner to act with."""
+        return self.deploy or self.planner
 
     def __post_init__(self) -> None:
         for name in ("iterations", "parallel", "M_s"):

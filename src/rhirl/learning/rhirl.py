@@ -120,7 +120,7 @@ class RHIRL:
             cost, state.U, V, observations, valid, now, self._experts, state.key, index, config
         )
         network, average, optimiser, value = learn(
-            cost, state.average, state.optimiser, observations, planned.w, planned.lam, now, self._experts, self._optimiser, config
+            cost, state.average, state.optimiser, observations, planned, now, self._experts, self._optimiser, config
         )
         systems, t, episode = self._execute(np.asarray(u), index)
         restarted = t == 0
@@ -158,7 +158,7 @@ class RHIRL:
         """Plan from a state of the system with the learned cost and return the next control u (m,)."""
         if self._controller is None:
             self._controller = Controller(
-                self.simulator, self.learned_cost, self.config.planner, M_s=self.config.M_s, seed=self.seed
+                self.simulator, self.learned_cost, self.config.acting, M_s=self.config.M_s, seed=self.seed
             )
         return self._controller.act(state)
 
@@ -170,7 +170,8 @@ class RHIRL:
         """Take the cost from a file written by `save`; learning goes on from it."""
         cost = load_cost(path)
         self._normalise = cost.normalise
-        self.state = self.state._replace(network=cost.network, average=cost.network, optimiser=self._optimiser.init(cost.network))
+        optimiser = self._optimiser.init(cost.network)
+        self.state = self.state._replace(network=cost.network, average=cost.network, optimiser=optimiser)
         self._controller = None
         return self
 
@@ -299,8 +300,7 @@ def learn(
     average: MLP,
     optimiser_state: Any,
     observations: Array,
-    w: Array,
-    lam: Array,
+    planned: Planned,
     t: Array,
     experts: ExpertStates,
     optimiser: optax.GradientTransformation,
@@ -311,18 +311,18 @@ def learn(
     def mean_loss(network: MLP) -> Array:
         def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
             windows = expert_windows(experts, t, config.planner.K)
-            value = loss(
-                Cost(cost.normalise, network), windows, observations, w, jnp.asarray(config.planner.lam), M_s=config.M_s, penalty=config.penalty
-            )
+            g = Cost(cost.normalise, network)
+            value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
             return jnp.where(w.sum() > 0, value, 0.0)
 
-        return jax.vmap(one)(observations, w, lam, t).mean()
+        return jax.vmap(one)(observations, planned.w, planned.lam, t).mean()
 
     value, gradient = jax.value_and_grad(mean_loss)(cost.network)
     updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
     network = optax.apply_updates(cost.network, updates)
-    usable = jnp.isfinite(optax.tree.norm(gradient)) & (w.sum() > 0)
-    network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), (cost.network, optimiser_state))
+    usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
+    before = (cost.network, optimiser_state)
+    network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, value
 
 

@@ -1,0 +1,50 @@
+"""Measure what the expert and a random agent achieve, which every score is relative to.
+
+    python benchmarks/references.py pendulum --episodes 500
+
+Writes raw returns to results/references/<task>.json and their means to src/rhirl/tasks/references.json.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import tyro
+
+from rhirl.demos import Agent
+from rhirl.experiments.agents import RandomAgent, expert_agent
+from rhirl.experiments.evaluate import evaluate
+from rhirl.experiments.run import surroundings
+from rhirl.experiments.seeds import REFERENCE, episode_seeds
+from rhirl.tasks import get_task
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "src/rhirl/tasks/references.json"
+
+
+def main(
+    task: tyro.conf.Positional[str], /, episodes: int = 100, noises: tuple[float, ...] = (0.0, 0.2, 0.5)
+) -> None:
+    """Measure one task."""
+    benchmark = get_task(task)
+    agents: dict[str, Agent] = {"expert": expert_agent(benchmark), "random": RandomAgent(benchmark.control_dim)}
+    seeds = episode_seeds(REFERENCE, 0, episodes)
+    returns = {
+        name: {f"{noise:g}": evaluate(benchmark, agent, seeds, noise).tolist() for noise in noises}
+        for name, agent in agents.items()
+    }
+    raw = ROOT / "results/references" / f"{task}.json"
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    raw.write_text(json.dumps({"task": task, "episodes": episodes, "returns": returns, **surroundings()}) + "\n")
+    table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    table[task] = {
+        name: {noise: round(float(np.mean(values)), 2) for noise, values in levels.items()}
+        for name, levels in returns.items()
+    }
+    TABLE.write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

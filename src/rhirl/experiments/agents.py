@@ -1,0 +1,75 @@
+"""Agents that act in the plain environment: a planner with its cost, an expert, a random one."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rhirl.learning import Controller
+from rhirl.rl import Policy
+from rhirl.simulators import EnvironmentSimulator
+from rhirl.tasks import Task
+
+
+class PlanningAgent:
+    """Plans with a cost from the state of the running environment."""
+
+    def __init__(self, controller: Controller, simulator: EnvironmentSimulator) -> None:
+        self.controller = controller
+        self.simulator = simulator
+
+    def reset(self, seed: int) -> None:
+        """Begin with an empty plan."""
+        self.controller.reset(seed % 2**31)
+
+    def act(self, env: gymnasium.Env[Any, Any], observation: NDArray[Any]) -> NDArray[np.float32]:
+        """Plan from where the environment is."""
+        return self.controller.act(self.simulator.snapshot(env))
+
+
+class PolicyAgent:
+    """Follows a trained policy, deterministically."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def reset(self, seed: int) -> None:
+        """Nothing to forget."""
+
+    def act(self, env: gymnasium.Env[Any, Any], observation: NDArray[Any]) -> NDArray[np.float32]:
+        """Ask the policy."""
+        return np.asarray(self.policy.act(observation), np.float32)
+
+
+class RandomAgent:
+    """Draws every control uniformly from the box."""
+
+    def __init__(self, control_dim: int) -> None:
+        self.control_dim = control_dim
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Begin a new sequence of draws."""
+        self._rng = np.random.default_rng([seed, 1])
+
+    def act(self, env: gymnasium.Env[Any, Any], observation: NDArray[Any]) -> NDArray[np.float32]:
+        """Ignore everything."""
+        return self._rng.uniform(-1, 1, self.control_dim).astype(np.float32)
+
+
+def expert_path(task: Task) -> Path:
+    """Return where the task's bundled expert lies, whether or not there is one."""
+    return Path(str(files("rhirl.tasks"))) / "experts" / f"{task.name}.policy.safetensors"
+
+
+def expert_agent(task: Task) -> PolicyAgent:
+    """Load the task's bundled expert."""
+    path = expert_path(task)
+    if not path.exists():
+        raise FileNotFoundError(f"no expert of {task.name} is bundled; train one with: rhirl expert {task.name}")
+    return PolicyAgent(Policy.load(path))

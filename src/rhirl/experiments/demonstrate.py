@@ -1,0 +1,30 @@
+"""Let a task's expert demonstrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rhirl.demos import Demonstrations, collect
+from rhirl.experiments.agents import expert_agent
+from rhirl.experiments.seeds import DEMONSTRATION, episode_seeds
+from rhirl.tasks import Task
+
+
+def demonstrate(
+    task: Task, *, noise: float, episodes: int, seed: int = 0, progress: Callable[[int, float], None] | None = None
+) -> Demonstrations:
+    """Collect demonstrations of the task's bundled expert at control noise σ."""
+    env = task.make_env()
+    demos = collect(
+        env,
+        expert_agent(task),
+        task=task.name,
+        source=f"rhirl's SAC expert of {task.name}, deterministic",
+        horizon=task.T,
+        noise=noise,
+        seeds=episode_seeds(DEMONSTRATION, seed, episodes),
+        packages=task.packages,
+        progress=progress,
+    )
+    env.close()
+    return demos

@@ -1,0 +1,75 @@
+"""What a person sees while training, on standard error: a live line on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from rhirl.experiments.train import Progress
+
+
+class Display:
+    """Shows the progress of a run: `with Display("pendulum") as display: train(…, show=display)`."""
+
+    def __init__(self, title: str, *, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, quiet=quiet, highlight=False)
+        self._bar = Bar(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[numbers]}"),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self._task = self._bar.add_task(title, total=None, numbers="compiling …")
+        self._seen: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the run is."""
+        self._seen |= progress.line
+        self._bar.update(
+            self._task, completed=progress.iteration, total=progress.iterations, numbers=numbers(self._seen)
+        )
+        if not self.console.is_terminal and "eval/return" in progress.line:
+            self.console.print(
+                f"{progress.iteration}/{progress.iterations}  {numbers(progress.line)}", soft_wrap=True
+            )
+
+
+def numbers(line: dict[str, Any]) -> str:
+    """Write a line of the log for a person."""
+    parts = []
+    if "eval/return" in line:
+        parts.append(f"return {line['eval/return']:.1f}  score {line['eval/score']:.3f}")
+    parts += [
+        f"loss {line['train/loss']:+.2f}",
+        f"ESS {line['mppi/ess']:.1f}",
+        f"spread {line['mppi/spread']:.2f}",
+        f"executed {short(line['steps/executed'])}",
+        f"simulated {short(line['steps/simulated'])}",
+        f"{line['time/steps_per_s']:.0f} steps/s",
+    ]
+    if line["sim/invalid"]:
+        parts.append(f"invalid {short(line['sim/invalid'])}")
+    return "  ".join(parts)
+
+
+def short(count: int) -> str:
+    """Write a count with a unit: 1234567 → 1.2M."""
+    power = min(3, int(math.log10(max(count, 1))) // 3)
+    return str(count) if power == 0 else f"{count / 1000**power:.1f}{'kMG'[power - 1]}"

@@ -1,0 +1,107 @@
+"""Score an agent or a finished run in the plain Gymnasium environment, with its own reward and termination."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhirl.costs import load_cost
+from rhirl.demos import Agent, run_episode
+from rhirl.experiments.agents import PlanningAgent
+from rhirl.experiments.presets import from_dict
+from rhirl.experiments.run import RunDirectory, surroundings
+from rhirl.experiments.seeds import EVALUATION, episode_seeds
+from rhirl.learning import Controller
+from rhirl.tasks import Task, get_task
+
+Progress = Callable[[int, float], None]
+
+
+def evaluate(
+    task: Task, agent: Agent, seeds: Iterable[int], noise: float = 0.0, progress: Progress | None = None
+) -> NDArray[np.float64]:
+    """Return the agent's return in one episode per seed."""
+    env = task.make_env()
+    returns = []
+    for i, seed in enumerate(seeds):
+        returns.append(run_episode(env, agent, horizon=task.T, noise=noise, seed=seed).total)
+        if progress is not None:
+            progress(i, returns[-1])
+    env.close()
+    return np.array(returns)
+
+
+def load_agent(run: RunDirectory) -> tuple[Task, Agent]:
+    """Make the agent a run has learned."""
+    config = run.config()
+    task = get_task(config.task)
+    hyper = from_dict(config.hyper)
+    simulator = task.simulator()
+    controller = Controller(simulator, load_cost(run.cost), hyper.acting, M_s=hyper.M_s, seed=config.seed)
+    return task, PlanningAgent(controller, simulator)
+
+
+def evaluate_run(
+    run: RunDirectory,
+    *,
+    episodes: int = 50,
+    noise: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Evaluate a run on seeds that training never saw, and keep the result in the run's `eval/` folder.
+
+    Args:
+        run: The run.
+        episodes: How many episodes.
+        noise: Standard deviation σ of the control noise; by default that of the run's demonstrations.
+        seed: Which block of evaluation seeds.
+        progress: Called after each episode.
+    """
+    config = run.config()
+    task, agent = load_agent(run)
+    level = config.noise if noise is None else noise
+    returns = evaluate(task, agent, episode_seeds(EVALUATION, seed, episodes), level, progress)
+    result = {
+        "task": task.name,
+        "method": config.method,
+        "preset": config.preset,
+        "noise": level,
+        "learned_at_noise": config.noise,
+        "run_seed": config.seed,
+        "episodes": episodes,
+        "seed": seed,
+        **scores(task, returns, level),
+        "returns": returns.tolist(),
+        **surroundings(),
+    }
+    run.write_json(f"eval/noise{level:g}-seed{seed}.json", result)
+    return result
+
+
+def scores(task: Task, returns: NDArray[np.float64], noise: float) -> dict[str, float]:
+    """Compare returns with the expert's and a random agent's at the same noise."""
+    mean, reference = float(returns.mean()), references(task.name)
+    expert, random = reference["expert"][f"{noise:g}"], reference["random"][f"{noise:g}"]
+    return {
+        "return_mean": mean,
+        "return_std": float(returns.std()),
+        "expert_return": expert,
+        "random_return": random,
+        "ratio": task.ratio(mean, expert),
+        "score": (mean - random) / (expert - random),
+    }
+
+
+def references(task: str) -> dict[str, dict[str, float]]:
+    """Read the mean returns of the expert and of a random agent, by noise level."""
+    table = json.loads(Path(str(files("rhirl.tasks"))).joinpath("references.json").read_text())
+    if task not in table:
+        raise KeyError(f"no reference returns of {task}: measure them with benchmarks/references.py")
+    return table[task]

@@ -1,0 +1,38 @@
+"""From what a person typed to what a run will do, with every mistake found before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rhirl.demos import bundled_path, read_demos
+from rhirl.experiments.presets import configure, to_dict
+from rhirl.experiments.run import RunConfig
+from rhirl.tasks import get_task
+
+
+def plan_run(
+    task: str,
+    method: str = "rhirl",
+    noise: float = 0.0,
+    seed: int = 0,
+    preset: str = "default",
+    demos: Path | None = None,
+    episodes: int | None = None,
+    overrides: Iterable[str] = (),
+    force: bool = False,
+) -> RunConfig:
+    """Check every word and lay down the whole configuration of a run."""
+    benchmark = get_task(task)
+    path = bundled_path(task, noise) if demos is None else demos
+    available = read_demos(path, task=task, env_id=benchmark.env_id, force=force)
+    return RunConfig(
+        task=task,
+        method=method,
+        noise=noise,
+        seed=seed,
+        preset=preset,
+        demos="bundled" if demos is None else str(demos),
+        episodes=len(available if episodes is None else available.take(episodes)),
+        hyper=to_dict(configure(benchmark, preset, overrides)),
+    )

@@ -1,0 +1,186 @@
+"""Train as people expect it: with progress, a log, checkpoints, a clean stop, and exact resume."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import numpy as np
+
+from rhirl.costs import save_cost
+from rhirl.demos import Demonstrations, bundled_path, read_demos, sha256
+from rhirl.experiments.agents import PlanningAgent
+from rhirl.experiments.checkpoint import latest, save_checkpoint
+from rhirl.experiments.evaluate import evaluate, scores
+from rhirl.experiments.presets import from_dict
+from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
+from rhirl.experiments.seeds import VALIDATION, episode_seeds
+from rhirl.learning import RHIRL, Controller, Metrics
+from rhirl.tasks import Task, get_task
+
+LOG_EVERY = 20
+"""Iterations between two lines of the log. Checkpoints and stops happen there too, so that no line is ever lost."""
+CHECKPOINTS, EVALUATIONS, EVALUATION_EPISODES = 20, 10, 5
+
+
+class StoppedError(Exception):
+    """The person asked to stop, and everything is saved."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a display may show after each logged stretch."""
+
+    iteration: int
+    iterations: int
+    line: dict[str, Any]
+    """The line of the log."""
+    best: float | None
+    """Best return evaluated so far."""
+
+
+def train(
+    run: RunDirectory,
+    config: RunConfig,
+    *,
+    resume: bool = False,
+    force: bool = False,
+    show: Callable[[Progress], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> RHIRL:
+    """Learn a cost inside a run directory.
+
+    Args:
+        run: Where everything is written.
+        config: What to do; when resuming, the run's own configuration is used.
+        resume: Go on from the newest usable checkpoint.
+        force: Accept demonstrations made with other simulator versions.
+        show: Called after each logged stretch.
+        warn: Called with what the person should know.
+    """
+    if resume:
+        config = run.config()
+    elif run.exists():
+        raise RunError(f"{run.path} holds a run already; go on with --resume, or choose another --out")
+    task = get_task(config.task)
+    demos, digest = _demonstrations(task, config, force)
+    hyper = from_dict(config.hyper)
+    simulator = task.simulator()
+    learner = RHIRL(simulator, demos, hyper, noise=config.noise, seed=config.seed)
+    if resume:
+        _resume(run, learner, warn)
+    else:
+        run.begin(config, {**surroundings(), "demos_sha256": digest})
+
+    agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
+    stops = _Schedule(hyper.iterations)
+    best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
+    with _stop_requested() as stop:
+        while learner.state.iteration < hyper.iterations:
+            began, before = time.perf_counter(), int(learner.state.executed)
+            metrics: list[Metrics] = []
+            target = min(int(learner.state.iteration) + LOG_EVERY, hyper.iterations)
+            while learner.state.iteration < target:
+                metrics.append(learner.step())
+            line = _line(learner, metrics)
+            line["time/steps_per_s"] = (line["steps/executed"] - before) / (time.perf_counter() - began)
+            if stops.evaluate(target):
+                controller = Controller(
+                    simulator, learner.learned_cost, hyper.acting, M_s=hyper.M_s, seed=config.seed
+                )
+                returns = evaluate(task, PlanningAgent(controller, simulator), agent_seeds, config.noise)
+                line |= {
+                    "eval/return": float(returns.mean()),
+                    "eval/score": scores(task, returns, config.noise)["score"],
+                }
+                best = max(line["eval/return"], -np.inf if best is None else best)
+            run.append_metrics(line)
+            if stops.checkpoint(target) or stop():
+                save_cost(learner.learned_cost, run.cost)
+                save_checkpoint(learner.state, run.checkpoints, target)
+            show(Progress(target, hyper.iterations, line, best))
+            if stop() and target < hyper.iterations:
+                raise StoppedError(f"stopped at iteration {target} of {hyper.iterations}; everything is saved")
+    return learner
+
+
+class _Schedule:
+    """Spreads evaluations and checkpoints evenly over the run, on the log's grid."""
+
+    def __init__(self, iterations: int) -> None:
+        self.iterations = iterations
+
+    def evaluate(self, iteration: int) -> bool:
+        return self._due(iteration, EVALUATIONS)
+
+    def checkpoint(self, iteration: int) -> bool:
+        return self._due(iteration, CHECKPOINTS)
+
+    def _due(self, iteration: int, times: int) -> bool:
+        """Whether a multiple of 1/times of the run was passed in the last logged stretch."""
+        before = max(0, iteration - LOG_EVERY) * times // self.iterations
+        return iteration == self.iterations or iteration * times // self.iterations > before
+
+
+def _demonstrations(task: Task, config: RunConfig, force: bool) -> tuple[Demonstrations, str]:
+    path = bundled_path(task.name, config.noise) if config.demos == "bundled" else Path(config.demos)
+    demos = read_demos(path, task=task.name, env_id=task.env_id, force=force)
+    return demos.take(config.episodes), sha256(path)
+
+
+def _resume(run: RunDirectory, learner: RHIRL, warn: Callable[[str], None]) -> None:
+    state, path, refused = latest(run.checkpoints, learner.state)
+    for error in refused:
+        warn(f"{error}; using {path.name} instead")
+    learner.restore(state)
+    run.rewind_metrics(int(state.iteration))
+
+
+def _line(learner: RHIRL, metrics: list[Metrics]) -> dict[str, Any]:
+    """Average what the last control steps reported, and count."""
+    means = {
+        name: float(np.mean(values))
+        for name, values in zip(Metrics._fields, zip(*jax.device_get(metrics), strict=True), strict=True)
+    }
+    state = learner.state
+    return {
+        "iteration": int(state.iteration),
+        "steps/executed": int(state.executed),
+        "steps/simulated": int(state.simulated),
+        "steps/episodes": int(state.episode.max()) + 1,
+        "sim/invalid": int(state.invalid),
+        "train/loss": means["loss"],
+        "mppi/ess": means["ess"],
+        "mppi/lambda": means["lam"],
+        "mppi/spread": means["spread"],
+    }
+
+
+@contextmanager
+def _stop_requested() -> Iterator[Callable[[], bool]]:
+    """Let the first Ctrl-C (or SIGTERM) ask for a stop; the second one kills, as it always did."""
+    asked = False
+
+    def ask(signum: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    try:
+        before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: signals are somebody else's business
+        yield lambda: False
+        return
+    try:
+        yield lambda: asked
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

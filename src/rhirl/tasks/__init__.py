@@ -1,0 +1,16 @@
+"""The benchmark tasks. A new one takes one file and one line here."""
+
+from rhirl.tasks.pendulum import PENDULUM
+from rhirl.tasks.task import Task
+
+TASKS = {task.name: task for task in (PENDULUM,)}
+
+
+def get_task(name: str) -> Task:
+    """Find a task by name."""
+    if name not in TASKS:
+        raise ValueError(f"no task {name!r}; there are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+__all__ = ["TASKS", "Task", "get_task"]
