@@ -91,7 +91,12 @@ def test_a_contact_list_that_would_read_foreign_memory(column: int, value: int) 
     damaged.contacts[0, column] = value
     with pytest.raises(ValueError, match="damaged"):
         SIMULATOR.rollout(damaged, np.zeros((1, 1, 2)))
-    damaged.contacts[:2, :3] = 4, 1, 0
+
+
+@pytest.mark.parametrize("rows", [[(4, 1, 0), (4, 1, 0)], [(-1, 0, 0), (4, 1, 0)], [(-1, 0, 1)]])
+def test_a_contact_list_with_repetitions_or_gaps(rows: list[tuple[int, int, int]]) -> None:
+    damaged = deepcopy(STATE)
+    damaged.contacts[: len(rows), :3] = rows
     with pytest.raises(ValueError, match="damaged"):
         SIMULATOR.step(damaged, [0, 0])
 

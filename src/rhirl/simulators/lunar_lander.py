@@ -209,9 +209,11 @@ def _checked(state: Any) -> LanderState:
         for array, (shape, dtype) in zip(state, LAYOUT, strict=True)
     )
     edge, body, count = (worlds.contacts[0, :, column] for column in (EDGE, BODY, COUNT))
-    pairs = (edge * BODIES + body)[edge >= 0]
+    used = int((edge >= 0).sum())
+    pairs = set(zip(edge[:used].tolist(), body[:used].tolist(), strict=True))
     in_range = -1 <= edge.min() <= edge.max() < EDGES and 0 <= body.min() <= body.max() < BODIES
-    if not in_range or not 0 <= count.min() <= count.max() <= 2 or len(np.unique(pairs)) < len(pairs):
+    in_order = (edge[used:] == -1).all() and not count[used:].any() and 0 <= count.min() <= count.max() <= 2
+    if not in_range or not in_order or len(pairs) < used:
         raise ValueError("the contact list of this lunar lander state is damaged: take a new snapshot")
     return worlds
 
