@@ -3,9 +3,9 @@
     python benchmarks/noise_reading.py
 
 The paper disturbs the expert's control with Gaussian noise and prints the returns that are left. Σ may be a
-covariance or a standard deviation, in the environment's own action units or in [-1, 1] units. Each reading is
-played by our noise-free experts in the plain environments. With ρ = R(Σ) / R(0) the part of the return that is left
-(Pendulum: (R + 600) / (R(0) + 600), the paper's own normalisation), a reading's misfit is
+variance or a standard deviation, in the environment's own action units or in [-1, 1] units. Each reading is played
+by our experts, trained without noise, in the plain environments. With ρ = R(Σ) / R(0) the part of the return that
+is left (Pendulum: (R + 600) / (R(0) + 600), the paper's own normalisation), a reading's misfit is
 
     Σ over tasks and both noise levels of (ρ_ours - ρ_paper)²
 
@@ -65,12 +65,12 @@ TASKS = {
     "ant": Task("Ant-v5", 1000, (5759, 2557, 253), walks=True),
 }
 
-# (level, half the width of the action box) → covariance in [-1, 1] units
+# (level, half the width of the action box) → standard deviation in [-1, 1] units
 READINGS: dict[str, Callable[[float, float], float]] = {
-    "covariance, [-1, 1] units": lambda level, half: level,
-    "covariance, raw units": lambda level, half: level / half**2,
-    "deviation, [-1, 1] units": lambda level, half: level**2,
-    "deviation, raw units": lambda level, half: (level / half) ** 2,
+    "variance, [-1, 1] units": lambda level, half: level**0.5,
+    "variance, raw units": lambda level, half: level**0.5 / half,
+    "deviation, [-1, 1] units": lambda level, half: level,
+    "deviation, raw units": lambda level, half: level / half,
 }
 
 
@@ -89,7 +89,7 @@ class Expert:
 
 
 def play(name: str, episodes: int, **kwargs: Any) -> dict[str, Any]:
-    """Let the expert of a task act at every covariance some reading asks for; the seeds are the same for each."""
+    """Let the expert of a task act at every noise some reading asks for; the seeds are the same for each."""
     task = TASKS[name]
     env = gymnasium.make(task.env_id, **task.kwargs, **kwargs)
     assert isinstance(env.action_space, gymnasium.spaces.Box)
@@ -103,19 +103,19 @@ def play(name: str, episodes: int, **kwargs: Any) -> dict[str, Any]:
             "lengths": [len(run.controls) for run in runs],
         }
         mean, steps = (np.mean(played[key(noise)][what]) for what in ("returns", "lengths"))
-        print(f"{name:13} covariance {noise:<7g} return {mean:8.1f} in {steps:5.0f} steps", flush=True)
-    return {"half_width": half, "covariances": played}
+        print(f"{name:13} deviation {noise:<8.3g} return {mean:8.1f} in {steps:5.0f} steps", flush=True)
+    return {"half_width": half, "deviations": played}
 
 
 def key(noise: float) -> str:
-    """Name a covariance in the results: readings that agree share their episodes."""
+    """Name a deviation in the results: readings that agree share their episodes."""
     return f"{noise:.6g}"
 
 
 def returns_of(name: str, played: dict[str, Any], reading: str, chosen: NDArray[np.int64]) -> list[float]:
     """Mean returns of a task at Σ = 0, 0.2, 0.5 under a reading, over the chosen episodes."""
     noises = [0.0] + [READINGS[reading](level, played["half_width"]) for level in LEVELS]
-    return [float(np.mean(np.array(played["covariances"][key(noise)]["returns"])[chosen])) for noise in noises]
+    return [float(np.mean(np.array(played["deviations"][key(noise)]["returns"])[chosen])) for noise in noises]
 
 
 def compare(played: dict[str, dict[str, Any]], episodes: int, resamples: int = 1000) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,14 @@ def images() -> Demonstrations:
     x = np.zeros((1, 3, 4, 4, 3), np.uint8)
     x[:, 1, :2, :, 0], x[:, 2, :, :, 2] = 100, 255
     return Demonstrations(x, np.array([2]), replace(META, returns=(1.0,), seeds=(0,)))
+
+
+def heights(axes: Any) -> list[float]:
+    return [bar.get_height() for bar in axes.patches]
+
+
+def line(axes: Any) -> np.ndarray:
+    return np.asarray(axes.lines[0].get_ydata())
 
 
 def test_summary_of_demonstrations(demos: Demonstrations) -> None:
@@ -87,16 +96,16 @@ def test_images_are_described_by_colour(images: Demonstrations) -> None:
     assert (about["observation_low"], about["observation_high"]) == ([0, 0, 0], [100, 0, 255])
     _, _, red, green, blue = draw(images).axes
     for axes, brightness in ((red, [0, 50, 0]), (green, [0, 0, 0]), (blue, [0, 0, 255])):
-        assert_array_equal(axes.lines[0].get_ydata(), brightness)
+        assert_array_equal(line(axes), brightness)
 
 
 def test_the_picture_shows_returns_lengths_and_bands(demos: Demonstrations) -> None:
     figure = draw(demos)
     returns, lengths, x0, x1 = figure.axes
-    assert [bar.get_height() for bar in returns.patches] == [3.0, 7.0]
-    assert [bar.get_height() for bar in lengths.patches] == [4.0, 2.0]
-    assert_allclose(x0.lines[0].get_ydata(), [0, 5.5, 11, 3, 4])
-    assert_allclose(x1.lines[0].get_ydata(), [-2, -2, -2.5, 1, 1])
+    assert heights(returns) == [3.0, 7.0]
+    assert heights(lengths) == [4.0, 2.0]
+    assert_allclose(line(x0), [0, 5.5, 11, 3, 4])
+    assert_allclose(line(x1), [-2, -2, -2.5, 1, 1])
     band = np.asarray(x0.collections[0].get_paths()[0].vertices)
     assert set(map(tuple, band.tolist())) == {(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (1, 10), (2, 20)}
     assert figure.get_suptitle() == "cart, control noise 0.2: 2 demonstrations"
