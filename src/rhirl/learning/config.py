@@ -29,8 +29,6 @@ class Config:
     """Coefficient of the mean of g² over expert and planner states, which keeps the cost's scale bounded."""
     average: float = 0.0
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
-    nominal_share: float = 0.0
-    """Share of the planner's side in the gradient that goes to the window of the nominal plan."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
     floor: float = 1e-2

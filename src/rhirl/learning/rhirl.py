@@ -283,8 +283,6 @@ def plan(
         U = smooth(update(weighing.w, V, U, S), planner)
         # Without a usable rollout there is nothing to learn from: no weight at all, and `learn` stands still.
         w = jnp.where(jnp.isfinite(S), weighing.w, 0.0)
-        if config.nominal_share:
-            w = (1.0 - config.nominal_share) * w + config.nominal_share * jnp.zeros_like(w).at[0].set(1.0)
         spread = jnp.std(S, where=jnp.isfinite(S))
         return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
 

@@ -1,9 +1,11 @@
 """The benchmark tasks. A new one takes one file and one line here."""
 
+from rhirl.tasks.lunar_lander import LUNAR_LANDER
+from rhirl.tasks.mujoco import ANT, ANT_27, HOPPER, WALKER2D
 from rhirl.tasks.pendulum import PENDULUM
 from rhirl.tasks.task import Task
 
-TASKS = {task.name: task for task in (PENDULUM,)}
+TASKS = {task.name: task for task in (PENDULUM, LUNAR_LANDER, HOPPER, WALKER2D, ANT, ANT_27)}
 
 
 def get_task(name: str) -> Task:

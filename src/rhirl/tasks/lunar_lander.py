@@ -1,0 +1,46 @@
+"""LunarLander with continuous controls: land between the flags, within 250 steps.
+
+The `paper` preset has the published settings; `default` is a first guess in the manner of the other tasks.
+"""
+
+from rhirl.simulators import EnvironmentSimulator
+from rhirl.tasks.task import Task, paper_returns
+
+
+def _simulator() -> EnvironmentSimulator:
+    from rhirl.simulators.lunar_lander import LunarLanderSimulator  # Box2D is an extra, needed by this task only
+
+    return LunarLanderSimulator()
+
+
+COMMON = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5}
+PUBLISHED = {"K": 40, "M": 200, "beta": 0.6, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
+
+LUNAR_LANDER = Task(
+    name="lunar_lander",
+    env_id="LunarLander-v3",
+    env_kwargs={"continuous": True},
+    T=250,
+    observation_dim=8,
+    control_dim=2,
+    simulator=_simulator,
+    packages=("gymnasium", "Box2D"),
+    presets={
+        "paper": {"planner": PUBLISHED, **COMMON, "iterations": 50_000},
+        "default": {
+            "planner": {"K": 40, "M": 100, "beta": 0.3, "ess": 0.05, "knots": 10},
+            "deploy": {"K": 40, "M": 200, "beta": 0.3, "ess": 0.05, "knots": 10},
+            "parallel": 4,
+            "penalty": 0.3,
+            **COMMON,
+            "iterations": 3_000,
+        },
+    },
+    paper=paper_returns(
+        expert=(235.13, 222.65, 164.52),
+        rhirl=(246.39, 233.73, 198.23),
+        firl=(179.03, 141.73, 121.67),
+        airl=(174.49, 132.76, 95.61),
+        gail=(169.98, 125.5, 100.24),
+    ),
+)

@@ -1,0 +1,104 @@
+"""Hopper, Walker2d and Ant: Gymnasium's MuJoCo tasks, one thousand steps long.
+
+The planner rolls out the cheaper integrator `implicitfast`; everything that is executed or scored is the
+environment's own RK4. Presets `paper` are the published settings. Presets `default` are where a first study ended
+(many episodes side by side, a bounded cost, a richer planner to act with) and not yet a tuned recommendation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rhirl.simulators import EnvironmentSimulator
+from rhirl.tasks.task import Task, paper_returns
+
+PACKAGES = ("gymnasium", "mujoco")
+
+
+def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str, Any]]:
+    common = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5, "iterations": iterations}
+    published = {"K": K, "M": M, "beta": beta, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
+    return {
+        "paper": {"planner": published, **common},
+        "default": {
+            "planner": {"K": K, "M": M, "beta": 0.1, "ess": 0.05},
+            "deploy": {"K": K, "M": 2 * M, "beta": 0.1, "ess": 0.05},
+            "parallel": 4,
+            "penalty": 0.3,
+            **common,
+            "iterations": 2_000,
+        },
+    }
+
+
+def _simulator(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvironmentSimulator:
+    from rhirl.simulators.mujoco import MujocoSimulator  # MuJoCo is an extra, needed by these tasks only
+
+    return MujocoSimulator(env_id, env_kwargs=env_kwargs, integrator="implicitfast")
+
+
+HOPPER = Task(
+    name="hopper",
+    env_id="Hopper-v5",
+    T=1000,
+    observation_dim=11,
+    control_dim=3,
+    simulator=lambda: _simulator("Hopper-v5", {}),
+    packages=PACKAGES,
+    presets=_presets(K=20, M=100, beta=0.8, iterations=100_000),
+    paper=paper_returns(
+        expert=(3222.48, 3159.32, 2887.72),
+        rhirl=(3071.63, 3121.72, 2776.2),
+        firl=(3080.34, 2580.19, 1270.24),
+        airl=(18.9, 33.52, 18.38),
+        gail=(2642.59, 1576.25, 702.33),
+    ),
+)
+
+WALKER2D = Task(
+    name="walker2d",
+    env_id="Walker2d-v5",
+    T=1000,
+    observation_dim=17,
+    control_dim=6,
+    simulator=lambda: _simulator("Walker2d-v5", {}),
+    packages=PACKAGES,
+    presets=_presets(K=30, M=150, beta=0.6, iterations=100_000),
+    paper=paper_returns(
+        expert=(4999.47, 4500.43, 3624.48),
+        rhirl=(4939.44, 4473.33, 3446.55),
+        firl=(4927.92, 3697.36, 2831.91),
+        airl=(-2.51, 22.24, 6.5),
+        gail=(2489.04, 2884.35, 1840.62),
+    ),
+)
+
+ANT = Task(
+    name="ant",
+    env_id="Ant-v5",
+    T=1000,
+    observation_dim=105,
+    control_dim=8,
+    simulator=lambda: _simulator("Ant-v5", {}),
+    packages=PACKAGES,
+    presets=_presets(K=15, M=200, beta=1.2, iterations=100_000),
+    paper=paper_returns(
+        expert=(5759.22, 2557.37, 252.62),
+        rhirl=(4987.67, 2373.32, 230.8),
+        firl=(5022.42, 2034.87, 197.2),
+        airl=(1000.4, 849.05, -7.43),
+        gail=(2784.87, 1022.04, -416.69),
+    ),
+)
+
+WITHOUT_CONTACT = {"include_cfrc_ext_in_observation": False}
+ANT_27 = replace(
+    ANT,
+    name="ant27",
+    observation_dim=27,
+    env_kwargs=WITHOUT_CONTACT,
+    simulator=lambda: _simulator("Ant-v5", WITHOUT_CONTACT),
+)
+"""Ant without the 78 contact forces in its observation."""
