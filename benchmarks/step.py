@@ -36,7 +36,7 @@ def measure(task: str, preset: str, parallel: int | None, repetitions: int, step
     def learn() -> None:
         for _ in range(steps):
             learner.step()
-        jax.block_until_ready(learner.state.network)
+        jax.device_get(learner.state.network)
 
     def roll_out() -> None:
         for _ in range(steps):

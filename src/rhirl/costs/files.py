@@ -45,7 +45,7 @@ def load_cost(path: str | Path) -> Cost:
     if description.get("format") != FORMAT:
         raise CostFileError(f"{path}: a safetensors file, but not a cost ({FORMAT}) written by rhirl")
     n, hidden = int(description["n"]), [int(h) for h in description["hidden"]]
-    blank = Cost(Normaliser.of(np.zeros((1, n))), MLP(jax.random.key(0), n, hidden))
+    blank = Cost(Normaliser.of(np.zeros((1, n))), MLP.of(jax.random.key(0), n, hidden))
     expected = _tensors(blank)
     if {k: v.shape for k, v in expected.items()} != {k: v.shape for k, v in tensors.items()}:
         raise CostFileError(f"{path}: tensors do not fit a network with {n} inputs and hidden layers {hidden}")

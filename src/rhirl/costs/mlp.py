@@ -9,9 +9,9 @@ the demonstrations, where a ReLU network extrapolates linearly and MPPI would ex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,7 +19,9 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 
-class Normaliser(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Normaliser:
     """z = clip((x − mean) / deviation, ±limit)."""
 
     mean: Array
@@ -45,7 +47,9 @@ class Normaliser(eqx.Module):
         return jnp.clip((x - self.mean) / self.deviation, -self.limit, self.limit)
 
 
-class MLP(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class MLP:
     """A ReLU network (..., n) → (...). Without an output bias: the objective cannot see a constant in g."""
 
     weights: tuple[Array, ...]
@@ -53,14 +57,16 @@ class MLP(eqx.Module):
     biases: tuple[Array, ...]
     """(h₁,), …, (h_last,)"""
 
-    def __init__(self, key: Array, n: int, hidden: Sequence[int]) -> None:
+    @classmethod
+    def of(cls, key: Array, n: int, hidden: Sequence[int]) -> Self:
+        """Draw a network with n inputs and these hidden layers."""
         sizes = [n, *hidden, 1]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.weights = tuple(_uniform(k, (a, b), a) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True))
-        self.biases = tuple(
-            _uniform(jax.random.fold_in(k, 1), (b,), a)
-            for k, a, b in zip(keys, sizes[:-2], sizes[1:-1], strict=False)
-        )
+        keys = jax.random.split(key, 2 * len(sizes))
+        weights = [_uniform(k, (a, b), a) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=False)]
+        biases = [
+            _uniform(k, (b,), a) for k, a, b in zip(keys[len(sizes) :], sizes[:-2], sizes[1:-1], strict=False)
+        ]
+        return cls(tuple(weights), tuple(biases))
 
     def __call__(self, z: Array) -> Array:
         """Evaluate on any batch of inputs."""
@@ -75,7 +81,9 @@ def _uniform(key: Array, shape: tuple[int, ...], fan_in: int) -> Array:
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
 
 
-class Cost(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Cost:
     """g(x; θ): `normalise` is fixed, `network` holds θ."""
 
     normalise: Normaliser

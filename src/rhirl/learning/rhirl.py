@@ -60,8 +60,6 @@ class Metrics(NamedTuple):
     """Temperature λ."""
     spread: Array
     """Standard deviation of S over the samples: the scale of the learned cost as the planner sees it."""
-    valid: Array
-    """Fraction of rollouts that did not diverge."""
 
 
 class RHIRL:
@@ -114,12 +112,12 @@ class RHIRL:
         index = int(state.iteration)
         V = propose(state.key, index, state.U, config.planner) if self._V is None else self._V
         observations, valid = self._roll_out(V, index)
-        now = jnp.asarray(state.t)
+        now = state.t.astype(np.int32)
         cost = Cost(self._normalise, state.network)
         U, u, V_next, planned = plan(
             cost, state.U, V, observations, valid, now, self._experts, state.key, index, config
         )
-        network, average, optimiser, value = learn(
+        network, average, optimiser, metrics = learn(
             cost, state.average, state.optimiser, observations, planned, now, self._experts, self._optimiser, config
         )
         systems, t, episode = self._execute(np.asarray(u), index)
@@ -143,7 +141,7 @@ class RHIRL:
             state.invalid + np.count_nonzero(~valid),
         )
         self._controller = None
-        return Metrics(value, planned.ess, planned.lam.mean(), planned.spread, valid.mean())
+        return metrics
 
     def cost(self, x: ArrayLike) -> Array:
         """Return g(x; θ) for any batch of observations (..., n)."""
@@ -184,7 +182,7 @@ class RHIRL:
     def _initial_state(self) -> LearnerState:
         config, B = self.config, self.config.parallel
         key_network, key = jax.random.split(jax.random.key(self.seed))
-        network = MLP(key_network, self.demos.observation_shape[0], config.hidden)
+        network = MLP.of(key_network, self.demos.observation_shape[0], config.hidden)
         zero = np.asarray(0, np.int64)
         episode = np.arange(B)
         return LearnerState(
@@ -248,9 +246,13 @@ class Planned(NamedTuple):
     """The weights behind a plan, for each of the B episodes."""
 
     w: Array
+    """(B, M) weights; all zero where no rollout was usable."""
     lam: Array
+    """(B,)"""
     ess: Array
+    """(B,)"""
     spread: Array
+    """(B,) deviation of S over the usable rollouts."""
 
 
 @partial(jax.jit, static_argnames="planner")
@@ -288,8 +290,7 @@ def plan(
 
     U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
     V_next = propose(key, index + 1, U, planner)
-    means = planned._replace(ess=planned.ess.mean(), spread=jnp.nanmean(planned.spread))
-    return U, u, V_next, means
+    return U, u, V_next, planned
 
 
 @partial(jax.jit, static_argnames=("optimiser", "config"))
@@ -303,7 +304,7 @@ def learn(
     experts: ExpertStates,
     optimiser: optax.GradientTransformation,
     config: Config,
-) -> tuple[MLP, MLP, Any, Array]:
+) -> tuple[MLP, MLP, Any, Metrics]:
     """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
 
     def mean_loss(network: MLP) -> Array:
@@ -321,7 +322,8 @@ def learn(
     usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
     before = (cost.network, optimiser_state)
     network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
-    return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, value
+    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), jnp.nanmean(planned.spread))
+    return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
 
 
 def _optimiser(config: Config) -> optax.GradientTransformation:
