@@ -7,6 +7,7 @@ State: (θ, ω) as float64. Observation: (cos θ, sin θ, ω) as float32. One co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -75,6 +76,19 @@ class PendulumSimulator:
     def restore(self, env: gymnasium.Env[Any, Any], state: NDArray[np.float64]) -> None:
         """Put a running Pendulum-v1 into (θ, ω)."""
         _pendulum(env).state = np.array(state, np.float64)
+
+    def make_env(self) -> gymnasium.Env[Any, Any]:
+        """Make the environment that is simulated."""
+        return gymnasium.make("Pendulum-v1", g=self.g)
+
+    def action(self, controls: NDArray[Any]) -> NDArray[Any]:
+        """Scale controls to the environment's torques."""
+        return MAX_TORQUE * controls
+
+    def bare_rollout(self, state: NDArray[np.float64], controls: NDArray[Any]) -> Callable[[], object]:
+        """Prepare the compiled loop alone, without checks, for benchmarks."""
+        V, noise = check_controls(controls, self.control_dim), self._noise(0, *controls.shape[:2])
+        return lambda: _rollout(state, V, noise, self.g)
 
     def _noise(self, seed: int, M: int, K: int) -> NDArray[np.float64]:
         if self.process_noise == 0:

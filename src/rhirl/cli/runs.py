@@ -1,0 +1,139 @@
+"""Verbs about runs: list the tasks, train, evaluate, report, look after the installation."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from rhirl.cli.output import Counting, Json, Noise, TaskName, print_json, say
+
+Method = Literal["rhirl"]
+RunArgument = Annotated[Path, arg(metavar="RUN", help="A run directory.")]
+
+
+def tasks(*, json: Json = False) -> None:
+    """What there is: sizes, horizons, the expert's and the paper's scores."""
+    from rhirl.experiments.listing import task_table
+
+    rows = task_table()
+    if json:
+        print_json(rows)
+        return
+    from rich.table import Table
+
+    table = Table(
+        "task", "environment", "n, m", "T", "expert", "random", "paper's expert", "paper's RHIRL", box=None
+    )
+    for row in rows:
+        size = f"{row['observation_dim']}, {row['control_dim']}"
+        shown = [row[key] for key in ("expert_return", "random_return", "paper_expert", "paper_rhirl")]
+        table.add_row(
+            row["task"], row["env_id"], size, str(row["T"]), *("–" if x is None else f"{x:.0f}" for x in shown)
+        )
+    say(table)
+
+
+def train(
+    task: Positional[TaskName],
+    /,
+    *,
+    method: Method = "rhirl",
+    noise: Noise = 0.0,
+    seed: int = 0,
+    preset: str = "default",
+    out: Path | None = None,
+    resume: bool = False,
+    demos: Path | None = None,
+    episodes: int | None = None,
+    set: tuple[str, ...] = (),
+    force: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Learn a cost from demonstrations.
+
+    Args:
+        task: The task's name; `rhirl tasks` lists them.
+        method: How to learn.
+        noise: Noise of the demonstrations, and of the system the learner acts in.
+        seed: Of everything random.
+        preset: `default` is what we recommend, `paper` the published algorithm.
+        out: The run directory; by default runs/<task>/<method>/noise<σ>/seed<k>.
+        resume: Go on from the newest checkpoint of the run directory, bit for bit.
+        demos: A demonstration file of your own instead of the bundled one.
+        episodes: Learn from the first so many demonstrations only.
+        set: Settings to change, such as `--set lr=1e-3 planner.M=100`.
+        force: Accept demonstrations made with other simulator versions.
+        quiet: Say nothing but errors.
+    """
+    from rhirl.experiments import RunDirectory, StoppedError
+    from rhirl.experiments.display import Display
+    from rhirl.experiments.plan import plan_run
+    from rhirl.experiments.train import train as run_training
+
+    config = plan_run(task, method, noise, seed, preset, demos, episodes, set, force)
+    run = RunDirectory(out or Path("runs") / task / method / f"noise{noise:g}" / f"seed{seed}")
+    with Display(f"{task} {method}", quiet=quiet) as display:
+        try:
+            run_training(
+                run, config, resume=resume, force=force, show=display, warn=lambda text: say(f"warning: {text}")
+            )
+        except StoppedError as stopped:
+            say(f"{stopped}\nGo on with: rhirl train {task} --out {run.path} --resume")
+            sys.exit(130)
+    if not quiet:
+        say(f"learned: {run.cost}\nNext: rhirl eval {run.path}; rhirl report {run.path}")
+
+
+def evaluate(
+    run: Positional[RunArgument],
+    /,
+    *,
+    episodes: int = 50,
+    noise: Annotated[float | None, arg(metavar="σ")] = None,
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Score a run in the plain Gymnasium environment, on seeds that training never saw.
+
+    Args:
+        run: A run directory.
+        episodes: How many episodes.
+        noise: Standard deviation of the control noise; by default that of the run.
+        seed: Which block of evaluation seeds.
+        json: Print one JSON document on standard output.
+    """
+    from rhirl.experiments import RunDirectory, evaluate_run
+    from rhirl.report.page import summary
+
+    with Counting("evaluating", episodes) as progress:
+        result = evaluate_run(RunDirectory(run), episodes=episodes, noise=noise, seed=seed, progress=progress)
+    if json:
+        print_json(result)
+    else:
+        say(summary(result))
+
+
+def report(run: Positional[RunArgument], /) -> None:
+    """Draw a run: learning curve, learned cost, planner health, animation; one HTML file."""
+    from rhirl.experiments import RunDirectory
+    from rhirl.report import write_report
+
+    say(f"written: {write_report(RunDirectory(run))}")
+
+
+def doctor(*, json: Json = False) -> None:
+    """Look whether this installation is well: versions, threads, a self-check."""
+    from rhirl.experiments.doctor import examine
+
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        if not json:
+            say(f"{'ok  ' if finding.well else 'BAD '} {finding.what}: {finding.detail}")
+    if json:
+        print_json([finding._asdict() for finding in findings])
+    if not all(finding.well for finding in findings):
+        sys.exit(1)

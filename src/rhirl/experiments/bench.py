@@ -1,0 +1,78 @@
+"""Benchmarks of a task: its simulator, and one control step of the learner. Contestants alternate in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+import numpy as np
+
+from rhirl.demos import load_demos, read_demos
+from rhirl.experiments.presets import configure
+from rhirl.experiments.run import surroundings
+from rhirl.learning import RHIRL
+from rhirl.simulators.benchmark import measure
+from rhirl.tasks import get_task
+
+
+def measure_simulator(task: str, *, repetitions: int = 5) -> dict[str, Any]:
+    """Time rollouts of the size the paper plans with, against the bare engine and Gymnasium's loop."""
+    benchmark = get_task(task)
+    planner = configure(benchmark, "paper").planner
+    result = measure(benchmark.simulator, samples=planner.M, horizon=planner.K, repetitions=repetitions)
+    return {"task": task, **result, **surroundings()}
+
+
+def measure_step(
+    task: str, *, preset: str = "default", repetitions: int = 10, steps: int = 50, demos: Path | None = None
+) -> dict[str, Any]:
+    """Alternate stretches of control steps (plan and learn) with the same number of bare rollouts.
+
+    `ratio` is the time of a control step over that of its rollouts; `episode_ms` a whole learning episode of T
+    steps, where several run side by side divided by their number.
+    """
+    benchmark = get_task(task)
+    config = replace(configure(benchmark, preset), iterations=10**9)
+    simulator = benchmark.simulator()
+    learner = RHIRL(simulator, load_demos(task) if demos is None else read_demos(demos), config)
+    shape = (config.planner.M, config.planner.K, benchmark.control_dim)
+    controls = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+
+    def learn() -> None:
+        for _ in range(steps):
+            learner.step()
+        jax.device_get(learner.state.network)  # waits for the last update
+
+    def roll_out() -> None:
+        for _ in range(steps):
+            for system in learner.state.systems:
+                simulator.rollout(system, controls)
+
+    learn()
+    roll_out()
+    times = np.array([[_seconds(learn), _seconds(roll_out)] for _ in range(repetitions)]) / steps
+    per_episode = 1e3 * benchmark.T / config.parallel
+    return {
+        "task": task,
+        "preset": preset,
+        "parallel": config.parallel,
+        "M": config.planner.M,
+        "K": config.planner.K,
+        "step_ms": 1e3 * median(times[:, 0]),
+        "rollouts_ms": 1e3 * median(times[:, 1]),
+        "ratio": median(times[:, 0] / times[:, 1]),
+        "episode_ms": per_episode * median(times[:, 0]),
+        "fastest_episode_ms": per_episode * float(times[:, 0].min()),
+        **surroundings(),
+    }
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
