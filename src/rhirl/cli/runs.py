@@ -24,15 +24,11 @@ def tasks(*, json: Json = False) -> None:
         return
     from rich.table import Table
 
-    table = Table(
-        "task", "environment", "n, m", "T", "expert", "random", "paper's expert", "paper's RHIRL", box=None
-    )
+    table = Table("task", "n, m", "T", "expert", "random", "paper's expert", "paper's RHIRL", box=None)
     for row in rows:
         size = f"{row['observation_dim']}, {row['control_dim']}"
         shown = [row[key] for key in ("expert_return", "random_return", "paper_expert", "paper_rhirl")]
-        table.add_row(
-            row["task"], row["env_id"], size, str(row["T"]), *("–" if x is None else f"{x:.0f}" for x in shown)
-        )
+        table.add_row(row["task"], size, str(row["T"]), *("–" if x is None else f"{x:.0f}" for x in shown))
     say(table)
 
 
@@ -116,12 +112,17 @@ def evaluate(
         say(summary(result))
 
 
-def report(run: Positional[RunArgument], /) -> None:
-    """Draw a run: learning curve, learned cost, planner health, animation; one HTML file."""
+def report(run: Positional[RunArgument], /, *, pictures: Path | None = None) -> None:
+    """Draw a run: learning curve, learned cost, planner health, animation; one HTML file.
+
+    Args:
+        run: A run directory.
+        pictures: A folder in which to keep the pictures as files too.
+    """
     from rhirl.experiments import RunDirectory
     from rhirl.report import write_report
 
-    say(f"written: {write_report(RunDirectory(run))}")
+    say(f"written: {write_report(RunDirectory(run), pictures)}")
 
 
 def doctor(*, json: Json = False) -> None:

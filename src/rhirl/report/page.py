@@ -5,18 +5,20 @@ from __future__ import annotations
 import html
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rhirl.costs import load_cost
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
 from rhirl.experiments.checkpoint import write_atomically
-from rhirl.experiments.evaluate import load_agent, references
+from rhirl.experiments.evaluate import evaluate, load_agent, references
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunDirectory, RunError
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
+from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.report import pendulum
 from rhirl.report.figures import data_uri, learning_curve, planner_health, png
+from rhirl.tasks import get_task
 
 SHOWN_EPISODES = 6
 STYLE = """
@@ -34,38 +36,38 @@ pre { overflow-x: auto; font-size: .85rem; border: 1px solid var(--line); paddin
 """
 
 
-def write_report(run: RunDirectory) -> Path:
-    """Draw everything there is to see of a run and write `report.html` into it."""
-    config, metrics = run.config(), run.read_metrics()
+class Picture(NamedTuple):
+    """A picture of the report."""
+
+    title: str
+    content: bytes
+    caption: str
+    kind: str = "png"
+
+
+def write_report(run: RunDirectory, pictures_to: Path | None = None) -> Path:
+    """Draw everything there is to see of a run and write `report.html` into it.
+
+    Args:
+        run: The run.
+        pictures_to: A folder in which to keep the pictures as files too.
+    """
     if not run.cost.exists():
-        raise RunError(
-            f"{run.path} has no cost yet; train it first, or go on with: rhirl train --resume --out {run.path}"
-        )
-    reference = references(config.task)
-    level = f"{config.noise:g}"
-    curve = learning_curve(metrics, reference["expert"][level], reference["random"][level])
-    health = planner_health(metrics, from_dict(config.hyper).planner.M)
-    sections = [
-        _evaluations(run),
-        _picture(
-            "How it learned", png(curve), "Return in the plain environment while learning, on validation seeds."
-        ),
-        *_task_pictures(run),
-        _picture(
-            "Was the planner healthy?",
-            png(health),
-            "Left: how many of the sampled plans carry weight; near 1, planning is just picking the best one. "
-            "Right: how much the learned cost tells the samples apart.",
-        ),
-        "<h2>Settings</h2><pre>" + html.escape(json.dumps(config.hyper, indent=1)) + "</pre>",
-    ]
+        raise RunError(f"{run.path} has no cost yet: train it first")
+    config = run.config()
+    pictures = [_learning(run), *_task_pictures(run), _health(run)]
+    for picture in pictures if pictures_to else []:
+        name = f"{config.task}-{picture.title.lower().replace(' ', '-').strip('?')}.{picture.kind}"
+        Path(pictures_to or ".", name).write_bytes(picture.content)
     title = f"{config.task}: a cost learned from {config.episodes} demonstrations"
-    lead = f"{config.method}, preset {config.preset}, control noise σ = {level}, seed {config.seed}"
+    lead = f"{config.method}, preset {config.preset}, control noise σ = {config.noise:g}, seed {config.seed}"
+    settings = html.escape(json.dumps(config.hyper, indent=1))
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{STYLE}</style></head><body><h1>{html.escape(title)}</h1>"
-        f'<p class="lead">{html.escape(lead)}</p>{"".join(sections)}</body></html>\n'
+        f'<p class="lead">{html.escape(lead)}</p>{_evaluations(run)}{"".join(map(_figure, pictures))}'
+        f"<h2>Settings</h2><pre>{settings}</pre></body></html>\n"
     )
     path = run.path / "report.html"
     write_atomically(path, page.encode())
@@ -91,36 +93,58 @@ def _evaluations(run: RunDirectory) -> str:
     )
 
 
-def _task_pictures(run: RunDirectory) -> list[str]:
+def _learning(run: RunDirectory) -> Picture:
+    """How the return grew, beside what the expert reaches in the same episodes."""
+    config = run.config()
+    task = get_task(config.task)
+    seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
+    expert = float(evaluate(task, expert_agent(task), seeds, config.noise).mean())
+    random = references(config.task)["random"][f"{config.noise:g}"]
+    figure = learning_curve(run.read_metrics(), expert, random)
+    return Picture(
+        "How it learned", png(figure), "Return in the plain environment, on validation seeds, while learning."
+    )
+
+
+def _health(run: RunDirectory) -> Picture:
+    """Whether the planner kept a choice."""
+    figure = planner_health(run.read_metrics(), from_dict(run.config().hyper).planner.M)
+    caption = (
+        "Left: how many of the sampled plans carry weight; near 1, planning is just picking the best one. "
+        "Right: how much the learned cost tells the samples apart."
+    )
+    return Picture("Was the planner healthy?", png(figure), caption)
+
+
+def _task_pictures(run: RunDirectory) -> list[Picture]:
     """Pictures only this task has."""
-    if run.config().task != "pendulum":
+    config = run.config()
+    if config.task != "pendulum":
         return []
     task, agent = load_agent(run)
-    noise = run.config().noise
-    env, expert = task.make_env(), expert_agent(task)
-    seeds = episode_seeds(VALIDATION, 0, SHOWN_EPISODES)
+    env, seeds = task.make_env(), episode_seeds(VALIDATION, 0, SHOWN_EPISODES)
     shown = {
-        name: [run_episode(env, who, horizon=task.T, noise=noise, seed=seed).observations for seed in seeds]
-        for name, who in (("expert", expert), ("learned", agent))
+        name: [run_episode(env, who, horizon=task.T, noise=config.noise, seed=seed).observations for seed in seeds]
+        for name, who in (("expert", expert_agent(task)), ("learned", agent))
     }
     figure = pendulum.cost_map(load_cost(run.cost), shown["expert"], shown["learned"])
     lowest = min(range(SHOWN_EPISODES), key=lambda i: float(shown["expert"][i][0, 0]))  # the longest swing-up
     moving = pendulum.animation(shown["expert"][lowest], shown["learned"][lowest])
+    caption = (
+        "Dark is cheap. The demonstrations held only states; that upright and still is good, and which way leads "
+        f"there, was learned. Lines: {SHOWN_EPISODES} episodes from the same starts."
+    )
     return [
-        _picture(
-            "The learned cost",
-            png(figure),
-            "Dark is cheap. The demonstrations held only states; that upright and still is good, and which way "
-            f"leads there, was learned. Lines: {SHOWN_EPISODES} episodes from the same starts.",
-        ),
-        _picture("In motion", moving, "The expert and the learned controller from the same start.", "image/gif"),
+        Picture("Learned cost", png(figure), caption),
+        Picture("In motion", moving, "The expert and the learned controller from the same start.", "gif"),
     ]
 
 
-def _picture(title: str, content: bytes, caption: str, kind: str = "image/png") -> str:
+def _figure(picture: Picture) -> str:
+    title, source = html.escape(picture.title), data_uri(picture.content, f"image/{picture.kind}")
     return (
-        f'<h2>{html.escape(title)}</h2><figure><img alt="{html.escape(title)}" src="{data_uri(content, kind)}">'
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+        f'<h2>{title}</h2><figure><img alt="{title}" src="{source}">'
+        f"<figcaption>{html.escape(picture.caption)}</figcaption></figure>"
     )
 
 
