@@ -15,19 +15,19 @@ class Config:
     """The planner inside the learner."""
     deploy: Planner | None = None
     """The planner that acts with the learned cost; by default the one it was learned with."""
-    iterations: int = 10_000
+    iterations: int = 2_000
     """Control steps to learn for; each makes one update of the cost."""
-    parallel: int = 1
+    parallel: int = 8
     """Episodes B learned from side by side: their gradients are averaged. The paper has 1."""
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
-    lr: float = 1e-4
+    lr: float = 3e-4
     """Learning rate of Adam."""
     weight_decay: float = 8e-5
     """L2 penalty on θ, added to the gradient before Adam (not decoupled)."""
     penalty: float = 0.0
     """Coefficient of the mean of g² over expert and planner states, which keeps the cost's scale bounded."""
-    average: float = 0.0
+    average: float = 0.995
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""

@@ -32,9 +32,9 @@ class Planner:
 
     K: int = 20
     """Horizon: how many control steps each sampled sequence looks ahead."""
-    M: int = 50
+    M: int = 100
     """Number of control sequences sampled at each step."""
-    beta: float = 0.3
+    beta: float = 0.5
     """Exploration covariance β: sequences are drawn from N(U, βI) in the [-1, 1] control box."""
     alpha: float = 1.0
     """Probability that a sequence is drawn around the nominal plan; the others are uniform over the control box."""

@@ -26,7 +26,7 @@ LUNAR_LANDER = Task(
     simulator=_simulator,
     packages=("gymnasium", "Box2D"),
     presets={
-        "paper": {"planner": PUBLISHED, **COMMON, "iterations": 50_000},
+        "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 50_000},
         "default": {
             "planner": {"K": 40, "M": 100, "beta": 0.3, "ess": 0.05, "knots": 10},
             "deploy": {"K": 40, "M": 200, "beta": 0.3, "ess": 0.05, "knots": 10},

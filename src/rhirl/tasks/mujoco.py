@@ -21,7 +21,7 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
     common = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5, "iterations": iterations}
     published = {"K": K, "M": M, "beta": beta, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
     return {
-        "paper": {"planner": published, **common},
+        "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
             "planner": {"K": K, "M": M, "beta": 0.1, "ess": 0.05},
             "deploy": {"K": K, "M": 2 * M, "beta": 0.1, "ess": 0.05},
