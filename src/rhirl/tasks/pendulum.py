@@ -31,6 +31,8 @@ PENDULUM = Task(
                 "control_term": 1.0,
                 "nominal": False,
             },
+            "parallel": 1,
+            "average": 0.0,
             "hidden": (32, 32),
             "lr": 1e-4,
             "weight_decay": 8e-5,
