@@ -9,6 +9,8 @@ is scored on 100 fresh ones. Called again with the same `--state`, training goes
 
 Written to `--out`: `<task>.policy.safetensors`, `<task>.json` (curve, returns, settings) and
 `<task>.learner.safetensors` (to go on elsewhere, without the replay buffer: `--learners`).
+
+`--tasks hopper@0.5` trains, selects and scores an expert inside control noise of that standard deviation.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
@@ -40,6 +42,36 @@ CHUNK = 32  # updates per call of the learner
 EVALUATION_SEED, SELECTION_SEED, SCORE_SEED = 10_000, 1_000_000, 2_000_000
 
 
+class ControlNoise(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Executes clip(u + ε), ε ~ N(0, σ²I) in [-1, 1] units for a command u; ε follows from the reset's seed."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], noise: float) -> None:
+        super().__init__(env)
+        self.noise = noise
+        box = env.action_space
+        if not isinstance(box, gymnasium.spaces.Box):
+            raise TypeError(f"control noise needs a Box action space, not {box}")
+        self.low, self.high, self.half = box.low, box.high, (box.high - box.low) / 2
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        self.rng = np.random.default_rng(seed)
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Disturb, then step."""
+        disturbance = self.noise * self.half * self.rng.standard_normal(np.shape(action))
+        return self.env.step(np.clip(action + disturbance, self.low, self.high).astype(np.float32))
+
+
+def make_env(env_id: str, noise: float, kwargs: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Make an environment with control noise, or the plain one."""
+    env = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
+    return ControlNoise(env, noise) if noise else env
+
+
 @dataclass(frozen=True)
 class Recipe:
     """One expert: its environment and how it is trained."""
@@ -52,11 +84,12 @@ class Recipe:
     seconds: float = float("inf")
     platform: str = ""
     kwargs: dict[str, Any] = field(default_factory=dict)
+    noise: float = 0.0
 
     @property
     def make(self) -> Any:
         """A picklable maker of the environment."""
-        return partial(gymnasium.make, self.env, disable_env_checker=True, **self.kwargs)
+        return partial(make_env, self.env, self.noise, self.kwargs)
 
 
 LOCOMOTION: dict[str, Any] = {
@@ -72,6 +105,9 @@ LOCOMOTION: dict[str, Any] = {
 
 def recipe(task: str, seed: int = 0) -> Recipe:
     """Look a task up; `update_ratio` is the least the learner does before it takes new transitions in."""
+    task, _, noise = task.partition("@")
+    if noise:
+        return replace(recipe(task, seed), noise=float(noise), workers=2)
 
     def tuned(**changes: Any) -> SACConfig:
         return SACConfig(**{**LOCOMOTION, "seed": seed, **changes})
