@@ -3,7 +3,8 @@
     python -m rhirl.simulators.box2d.speed --out results/bench/lunar_lander_speed.json
 
 Contestants run in turns in one process; medians are compared. `steps_per_core_s` counts steps per second of
-processor time on one thread, which other programs on the machine disturb less than they do the clock on the wall.
+processor time on one thread, which other programs on the machine disturb less than they do the clock on the wall;
+the speed-up by threads can only be read off that clock and is left out unless the machine is idle.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.simulators.benchmark import measure_threads
 from rhirl.simulators.box2d.parity import PHASES, fly, starts
 from rhirl.simulators.lunar_lander import LanderState, LunarLanderSimulator
+
+IDLE = 0.5
 
 
 def phase_states(episodes: int) -> dict[str, list[LanderState]]:
@@ -44,37 +48,26 @@ def phase_states(episodes: int) -> dict[str, list[LanderState]]:
 
 def measure_speed(states: list[LanderState], *, samples: int, horizon: int, repetitions: int) -> dict[str, float]:
     """Time rollouts of M `samples` and K `horizon` from each state; Box2D and Gymnasium do a tenth of the work."""
-    one, many = LunarLanderSimulator(threads=1), LunarLanderSimulator()
+    simulator = LunarLanderSimulator(threads=1)
     V = np.random.default_rng(0).uniform(-1, 1, (samples, horizon, 2)).astype(np.float32)
     few = V[: max(1, samples // 10)]
-    wall: defaultdict[str, list[float]] = defaultdict(list)
     cpu: defaultdict[str, list[float]] = defaultdict(list)
     for state in states:
         runs: dict[str, Callable[[], object]] = {
-            "one": partial(one.rollout, state, V),
-            "many": partial(many.rollout, state, V),
-            "bare": one.bare_rollout(state, few),
-            "gym": _gymnasium_loop(one, state, few),
+            "": partial(simulator.rollout, state, V),
+            "bare_": simulator.bare_rollout(state, few),
+            "gym_": _gymnasium_loop(simulator, state, few),
         }
         for repetition in range(repetitions + 1):
             for name, run in runs.items():
-                began, used = time.perf_counter(), time.process_time()
+                began = time.process_time()
                 run()
                 if repetition > 0:
-                    steps = len(V if name in ("one", "many") else few) * horizon
-                    wall[name].append((time.perf_counter() - began) / steps)
-                    cpu[name].append((time.process_time() - used) / steps)
-    rate = {name: 1 / statistics.median(seconds) for name, seconds in wall.items()}
-    core_rate = {name: 1 / statistics.median(seconds) for name, seconds in cpu.items()}
-    return {
-        "steps_per_s": rate["many"],
-        "steps_per_core_s": core_rate["one"],
-        "bare_steps_per_core_s": core_rate["bare"],
-        "gym_steps_per_core_s": core_rate["gym"],
-        "ratio_to_bare": core_rate["one"] / core_rate["bare"],
-        "ratio_to_gym": core_rate["one"] / core_rate["gym"],
-        "thread_speedup": rate["many"] / rate["one"],
-    }
+                    cpu[name].append((time.process_time() - began) / (len(few if name else V) * horizon))
+    result = {f"{name}steps_per_core_s": 1 / statistics.median(seconds) for name, seconds in cpu.items()}
+    for name in ("bare", "gym"):
+        result[f"ratio_to_{name}"] = result["steps_per_core_s"] / result[f"{name}_steps_per_core_s"]
+    return result
 
 
 def _gymnasium_loop(
@@ -102,15 +95,19 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
     work: dict[str, Any] = {name: getattr(arguments, name) for name in ("samples", "horizon", "repetitions")}
+    load = os.getloadavg()[0]
     states = phase_states(arguments.episodes)
     result: dict[str, Any] = {
         "command": shlex.join(["python", "-m", "rhirl.simulators.box2d.speed", *sys.argv[1:]]),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
+        "load_average_before": round(load, 1),
         "versions": {name: version(name) for name in ("numpy", "numba", "gymnasium", "Box2D")},
         **work,
     }
     result |= {phase: measure_speed(states[phase], **work) for phase in PHASES}
+    if load < IDLE:
+        result |= measure_threads(lambda threads: LunarLanderSimulator(threads=threads), **work)
     text = json.dumps(result, indent=2)
     print(text)
     if arguments.out is not None:
