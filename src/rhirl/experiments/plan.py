@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rhirl.demos import bundled_path, read_demos
+from rhirl.demos import Demonstrations, load_demos, read_demos
 from rhirl.experiments.presets import configure, to_dict
 from rhirl.experiments.run import RunConfig
 from rhirl.tasks import get_task
@@ -23,9 +23,6 @@ def plan_run(
     force: bool = False,
 ) -> RunConfig:
     """Check every word and lay down the whole configuration of a run."""
-    benchmark = get_task(task)
-    path = bundled_path(task, noise) if demos is None else demos
-    available = read_demos(path, task=task, env_id=benchmark.env_id, force=force)
     return RunConfig(
         task=task,
         method=method,
@@ -33,6 +30,17 @@ def plan_run(
         seed=seed,
         preset=preset,
         demos="bundled" if demos is None else str(demos),
-        episodes=len(available if episodes is None else available.take(episodes)),
-        hyper=to_dict(configure(benchmark, preset, overrides)),
+        episodes=len(find_demos(task, noise, demos, episodes, force=force)),
+        hyper=to_dict(configure(get_task(task), preset, overrides)),
     )
+
+
+def find_demos(
+    task: str, noise: float, path: Path | None = None, episodes: int | None = None, *, force: bool = False
+) -> Demonstrations:
+    """Read a run's demonstrations: the bundled ones, or those of a file."""
+    benchmark = get_task(task)
+    if path is None:
+        return load_demos(task, noise, episodes=episodes, force=force)
+    demos = read_demos(path, task=task, env_id=benchmark.env_id, force=force)
+    return demos if episodes is None else demos.take(episodes)

@@ -15,15 +15,16 @@ import jax
 import numpy as np
 
 from rhirl.costs import save_cost
-from rhirl.demos import Demonstrations, bundled_path, read_demos, sha256
+from rhirl.demos import bundled_path, sha256
 from rhirl.experiments.agents import PlanningAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import evaluate, scores
+from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
 from rhirl.learning import RHIRL, Controller, Metrics
-from rhirl.tasks import Task, get_task
+from rhirl.tasks import get_task
 
 LOG_EVERY = 20
 """Iterations between two lines of the log. Checkpoints and stops happen there too, so that no line is ever lost."""
@@ -70,14 +71,15 @@ def train(
     elif run.exists():
         raise RunError(f"{run.path} holds a run already; go on with --resume, or choose another --out")
     task = get_task(config.task)
-    demos, digest = _demonstrations(task, config, force)
+    path = None if config.demos == "bundled" else Path(config.demos)
+    demos = find_demos(task.name, config.noise, path, config.episodes, force=force)
     hyper = from_dict(config.hyper)
     simulator = task.simulator()
     learner = RHIRL(simulator, demos, hyper, noise=config.noise, seed=config.seed)
     if resume:
         _resume(run, learner, warn)
     else:
-        run.begin(config, {**surroundings(), "demos_sha256": digest})
+        run.begin(config, {**surroundings(), "demos_sha256": sha256(path or bundled_path(task.name, config.noise))})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
     stops = _Schedule(hyper.iterations)
@@ -127,12 +129,6 @@ class _Schedule:
         """Whether a multiple of 1/times of the run was passed in the last logged stretch."""
         before = max(0, iteration - LOG_EVERY) * times // self.iterations
         return iteration == self.iterations or iteration * times // self.iterations > before
-
-
-def _demonstrations(task: Task, config: RunConfig, force: bool) -> tuple[Demonstrations, str]:
-    path = bundled_path(task.name, config.noise) if config.demos == "bundled" else Path(config.demos)
-    demos = read_demos(path, task=task.name, env_id=task.env_id, force=force)
-    return demos.take(config.episodes), sha256(path)
 
 
 def _resume(run: RunDirectory, learner: RHIRL, warn: Callable[[str], None]) -> None:
