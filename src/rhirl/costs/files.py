@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from rhirl.costs.mlp import MLP, Cost, Normaliser
 
@@ -27,8 +30,12 @@ def save_cost(cost: Cost, path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     n, *hidden = [weight.shape[0] for weight in cost.network.weights]
     description = {"format": FORMAT, "kind": "mlp", "n": n, "hidden": hidden}
+    tensors = {name: np.asarray(leaf) for name, leaf in _named(cost).items()}
     temporary = path.with_name(path.name + ".tmp")
-    save_file(_tensors(cost), temporary, metadata={"rhirl": json.dumps(description)})
+    with open(temporary, "wb") as file:
+        file.write(save(tensors, metadata={"rhirl": json.dumps(description)}))
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(temporary, path)
 
 
@@ -40,22 +47,36 @@ def load_cost(path: str | Path) -> Cost:
             tensors = {name: file.get_tensor(name) for name in list(file.keys())}
     except FileNotFoundError:
         raise CostFileError(f"{path}: no such file") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, AttributeError) as error:  # the last for types NumPy lacks
         raise CostFileError(f"{path}: not a readable safetensors file ({error})") from None
-    if description.get("format") != FORMAT:
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise CostFileError(f"{path}: a safetensors file, but not a cost ({FORMAT}) written by rhirl")
-    n, hidden = int(description["n"]), [int(h) for h in description["hidden"]]
-    blank = Cost(Normaliser.of(np.zeros((1, n))), MLP.of(jax.random.key(0), n, hidden))
-    expected = _tensors(blank)
-    if {k: v.shape for k, v in expected.items()} != {k: v.shape for k, v in tensors.items()}:
-        raise CostFileError(f"{path}: tensors do not fit a network with {n} inputs and hidden layers {hidden}")
+    try:
+        blank = _blank(int(description["n"]), [int(h) for h in description["hidden"]])
+    except (KeyError, TypeError, ValueError):
+        raise CostFileError(f"{path}: its description does not name the sizes of a network") from None
+    expected = _named(blank)
+    if {name: leaf.shape for name, leaf in expected.items()} != {name: t.shape for name, t in tensors.items()}:
+        raise CostFileError(
+            f"{path}: tensors do not fit a network with {description['n']} inputs and "
+            f"hidden layers {description['hidden']}"
+        )
     for name, tensor in tensors.items():
+        if tensor.dtype != np.float32:
+            raise CostFileError(f"{path}: {name} holds {tensor.dtype} instead of float32")
         if not np.isfinite(tensor).all():
             raise CostFileError(f"{path}: {name} holds values that are not finite")
     leaves = [jnp.asarray(tensors[name]) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
 
 
-def _tensors(cost: Cost) -> dict[str, np.ndarray]:
+def _blank(n: int, hidden: list[int]) -> Cost:
+    """Lay out a cost by shapes alone: a file may claim any size, and nothing is allocated for a claim."""
+    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
+    weights = tuple(shape(sizes) for sizes in pairwise([n, *hidden, 1]))
+    return Cost(Normaliser(shape((n,)), shape((n,)), shape(())), MLP(weights, tuple(shape((h,)) for h in hidden)))
+
+
+def _named(cost: Cost) -> dict[str, Any]:
     leaves = jax.tree_util.tree_flatten_with_path(cost)[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}

@@ -41,7 +41,7 @@ def load_checkpoint(path: Path, like: Any) -> Any:
         with safe_open(path, framework="numpy") as file:
             digest = (file.metadata() or {}).get("sha256")
             arrays = {name: file.get_tensor(name) for name in list(file.keys())}
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, AttributeError) as error:  # the last for types NumPy lacks
         raise CheckpointError(f"{path}: truncated or not a checkpoint ({error})") from None
     if digest != _digest(arrays):
         raise CheckpointError(f"{path}: damaged: its contents do not have the SHA-256 it was written with")
