@@ -16,7 +16,7 @@ import numpy as np
 import tyro
 
 from rhirl.experiments import RunDirectory, evaluate_run, train
-from rhirl.experiments.display import Display
+from rhirl.experiments.display import Display, learning
 from rhirl.experiments.plan import plan_run
 
 ROOT = Path(__file__).parent.parent / "results/runs/pendulum"
@@ -42,7 +42,7 @@ def main(table: bool = False) -> None:
 
 def _train_and_evaluate(run: RunDirectory, preset: str, noise: float, seed: int) -> None:
     config = plan_run("pendulum", noise=noise, seed=seed, preset=preset)
-    with Display(f"pendulum {preset} σ={noise:g} seed {seed}") as display:
+    with Display(f"pendulum {preset} σ={noise:g} seed {seed}", learning) as display:
         train(run, config, resume=run.checkpoints.exists(), show=display)
     evaluate_run(run, episodes=EPISODES, seed=seed)
     shutil.rmtree(run.checkpoints)

@@ -29,12 +29,14 @@ def main(
 ) -> None:
     """Measure one task."""
     benchmark = get_task(task)
-    agents: dict[str, Agent] = {"expert": expert_agent(benchmark), "random": RandomAgent(benchmark.control_dim)}
     seeds = episode_seeds(REFERENCE, 0, episodes)
-    returns = {
-        name: {f"{noise:g}": evaluate(benchmark, agent, seeds, noise).tolist() for noise in noises}
-        for name, agent in agents.items()
-    }
+
+    def returns_of(name: str, noise: float) -> list[float]:
+        random = RandomAgent(benchmark.control_dim)
+        agent: Agent = expert_agent(benchmark, noise) if name == "expert" else random
+        return evaluate(benchmark, agent, seeds, noise).tolist()
+
+    returns = {name: {f"{noise:g}": returns_of(name, noise) for noise in noises} for name in ("expert", "random")}
     raw = ROOT / "results/references" / f"{task}.json"
     raw.parent.mkdir(parents=True, exist_ok=True)
     raw.write_text(json.dumps({"task": task, "episodes": episodes, "returns": returns, **surroundings()}) + "\n")

@@ -21,6 +21,7 @@ VERBS: Verbs = {
     "train": runs.train,
     "eval": runs.evaluate,
     "report": runs.report,
+    "expert": runs.expert,
     "doctor": runs.doctor,
 }
 GROUPS: dict[str, tuple[str, Verbs]] = {

@@ -65,13 +65,13 @@ def train(
         quiet: Say nothing but errors.
     """
     from rhirl.experiments import RunDirectory, StoppedError
-    from rhirl.experiments.display import Display
+    from rhirl.experiments.display import Display, learning
     from rhirl.experiments.plan import plan_run
     from rhirl.experiments.train import train as run_training
 
     config = plan_run(task, method, noise, seed, preset, demos, episodes, set, force)
     run = RunDirectory(out or Path("runs") / task / method / f"noise{noise:g}" / f"seed{seed}")
-    with Display(f"{task} {method}", quiet=quiet) as display:
+    with Display(f"{task} {method}", learning, quiet=quiet) as display:
         try:
             run_training(
                 run, config, resume=resume, force=force, show=display, warn=lambda text: say(f"warning: {text}")
@@ -81,6 +81,42 @@ def train(
             sys.exit(130)
     if not quiet:
         say(f"learned: {run.cost}\nNext: rhirl eval {run.path}; rhirl report {run.path}")
+
+
+def expert(
+    task: Positional[TaskName],
+    /,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Train an expert by SAC on the environment's own reward, and score it on 100 episodes.
+
+    Args:
+        task: The task's name.
+        seed: Of everything random.
+        steps: Environment steps; by default what the task recommends for a CPU.
+        out: The run directory; by default runs/<task>/expert/seed<k>.
+        resume: Go on where the run stopped.
+        quiet: Say nothing but errors.
+    """
+    from rhirl.experiments import RunDirectory, StoppedError
+    from rhirl.experiments.display import Display, acting
+    from rhirl.experiments.expert import plan_expert, train_expert
+    from rhirl.tasks import get_task
+
+    run = RunDirectory(out or Path("runs") / task / "expert" / f"seed{seed}")
+    config = plan_expert(get_task(task), seed=seed, steps=steps)
+    with Display(f"{task} expert", acting, quiet=quiet) as display:
+        try:
+            card = train_expert(run, config, resume=resume, show=display)
+        except StoppedError as stopped:
+            say(f"{stopped}\nGo on with: rhirl expert {task} --out {run.path} --resume")
+            sys.exit(130)
+    say(f"{run.path / 'policy.safetensors'}: return {card['return_mean']:.1f} ± {card['return_std']:.1f}")
 
 
 def evaluate(

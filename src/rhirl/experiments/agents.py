@@ -62,14 +62,16 @@ class RandomAgent:
         return self._rng.uniform(-1, 1, self.control_dim).astype(np.float32)
 
 
-def expert_path(task: Task) -> Path:
-    """Return where the task's bundled expert lies, whether or not there is one."""
-    return Path(str(files("rhirl.tasks"))) / "experts" / f"{task.name}.policy.safetensors"
+def expert_path(task: Task, noise: float = 0.0) -> Path:
+    """Return where the task's bundled expert lies: the one trained inside this noise, if any, else the plain one."""
+    folder, name = Path(str(files("rhirl.tasks"))) / "experts", task.expert_of or task.name
+    inside = folder / f"{name}-noise{noise:g}.policy.safetensors"
+    return inside if inside.exists() else folder / f"{name}.policy.safetensors"
 
 
-def expert_agent(task: Task) -> PolicyAgent:
+def expert_agent(task: Task, noise: float = 0.0) -> PolicyAgent:
     """Load the task's bundled expert."""
-    path = expert_path(task)
+    path = expert_path(task, noise)
     if not path.exists():
         raise FileNotFoundError(f"no expert of {task.name} is bundled; train one with: rhirl expert {task.name}")
     return PolicyAgent(Policy.load(path))

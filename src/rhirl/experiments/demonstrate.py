@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rhirl.demos import Demonstrations, collect
-from rhirl.experiments.agents import expert_agent
+from rhirl.experiments.agents import expert_agent, expert_path
 from rhirl.experiments.seeds import DEMONSTRATION, episode_seeds
 from rhirl.tasks import Task
 
@@ -17,9 +17,9 @@ def demonstrate(
     env = task.make_env()
     demos = collect(
         env,
-        expert_agent(task),
+        expert_agent(task, noise),
         task=task.name,
-        source=f"rhirl's SAC expert of {task.name}, deterministic",
+        source=f"{expert_path(task, noise).name}, deterministic",
         horizon=task.T,
         noise=noise,
         seeds=episode_seeds(DEMONSTRATION, seed, episodes),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,9 +15,10 @@ from rhirl.experiments.train import Progress
 
 
 class Display:
-    """Shows the progress of a run: `with Display("pendulum") as display: train(…, show=display)`."""
+    """Shows the progress of a run: `with Display("pendulum", learning) as show: train(…, show=show)`."""
 
-    def __init__(self, title: str, *, quiet: bool = False) -> None:
+    def __init__(self, title: str, describe: Callable[[dict[str, Any]], str], *, quiet: bool = False) -> None:
+        self._describe = describe
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._bar = Bar(
             TextColumn("[bold]{task.description}"),
@@ -43,16 +45,15 @@ class Display:
         """Show where the run is."""
         self._seen |= progress.line
         self._bar.update(
-            self._task, completed=progress.iteration, total=progress.iterations, numbers=numbers(self._seen)
+            self._task, completed=progress.iteration, total=progress.iterations, numbers=self._describe(self._seen)
         )
         if not self.console.is_terminal and "eval/return" in progress.line:
-            self.console.print(
-                f"{progress.iteration}/{progress.iterations}  {numbers(progress.line)}", soft_wrap=True
-            )
+            text = self._describe(progress.line)
+            self.console.print(f"{progress.iteration}/{progress.iterations}  {text}", soft_wrap=True)
 
 
-def numbers(line: dict[str, Any]) -> str:
-    """Write a line of the log for a person."""
+def learning(line: dict[str, Any]) -> str:
+    """Write a line of RHIRL's log for a person."""
     parts = []
     if "eval/return" in line:
         parts.append(f"return {line['eval/return']:.1f}  score {line['eval/score']:.3f}")
@@ -67,6 +68,15 @@ def numbers(line: dict[str, Any]) -> str:
     if line["sim/invalid"]:
         parts.append(f"invalid {short(line['sim/invalid'])}")
     return "  ".join(parts)
+
+
+def acting(line: dict[str, Any]) -> str:
+    """Write a line of an expert's log for a person."""
+    parts = [f"return {line['eval/return']:.1f}"] if "eval/return" in line else []
+    parts += [
+        f"{name} {line[f'train/{name}']:.3g}" for name in ("critic_loss", "temperature") if f"train/{name}" in line
+    ]
+    return "  ".join([*parts, f"updates {short(line['steps/updates'])}", f"{line['time/steps_per_s']:.0f} steps/s"])
 
 
 def short(count: int) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import jax
@@ -19,6 +16,7 @@ from rhirl.demos import bundled_path, sha256
 from rhirl.experiments.agents import PlanningAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import evaluate, scores
+from rhirl.experiments.interrupt import StoppedError, stop_requested
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
@@ -29,10 +27,6 @@ from rhirl.tasks import get_task
 LOG_EVERY = 20
 """Iterations between two lines of the log. Checkpoints and stops happen there too, so that no line is ever lost."""
 CHECKPOINTS, EVALUATIONS, EVALUATION_EPISODES = 20, 10, 5
-
-
-class StoppedError(Exception):
-    """The person asked to stop, and everything is saved."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +78,7 @@ def train(
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
     stops = _Schedule(hyper.iterations)
     best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
-    with _stop_requested() as stop:
+    with stop_requested() as stop:
         while learner.state.iteration < hyper.iterations:
             began, before = time.perf_counter(), int(learner.state.executed)
             metrics: list[Metrics] = []
@@ -157,26 +151,3 @@ def _line(learner: RHIRL, metrics: list[Metrics]) -> dict[str, Any]:
         "mppi/lambda": means["lam"],
         "mppi/spread": means["spread"],
     }
-
-
-@contextmanager
-def _stop_requested() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C (or SIGTERM) ask for a stop; the second one kills, as it always did."""
-    asked = False
-
-    def ask(signum: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        for name, handler in before.items():
-            signal.signal(name, handler)
-
-    try:
-        before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not in the main thread: signals are somebody else's business
-        yield lambda: False
-        return
-    try:
-        yield lambda: asked
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)

@@ -98,7 +98,7 @@ def _learning(run: RunDirectory) -> Picture:
     config = run.config()
     task = get_task(config.task)
     seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
-    expert = float(evaluate(task, expert_agent(task), seeds, config.noise).mean())
+    expert = float(evaluate(task, expert_agent(task, config.noise), seeds, config.noise).mean())
     random = references(config.task)["random"][f"{config.noise:g}"]
     figure = learning_curve(run.read_metrics(), expert, random)
     return Picture(
@@ -125,7 +125,7 @@ def _task_pictures(run: RunDirectory) -> list[Picture]:
     env, seeds = task.make_env(), episode_seeds(VALIDATION, 0, SHOWN_EPISODES)
     shown = {
         name: [run_episode(env, who, horizon=task.T, noise=config.noise, seed=seed).observations for seed in seeds]
-        for name, who in (("expert", expert_agent(task)), ("learned", agent))
+        for name, who in (("expert", expert_agent(task, config.noise)), ("learned", agent))
     }
     figure = pendulum.cost_map(load_cost(run.cost), shown["expert"], shown["learned"])
     lowest = min(range(SHOWN_EPISODES), key=lambda i: float(shown["expert"][i][0, 0]))  # the longest swing-up

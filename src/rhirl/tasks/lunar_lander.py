@@ -25,6 +25,14 @@ LUNAR_LANDER = Task(
     control_dim=2,
     simulator=_simulator,
     packages=("gymnasium", "Box2D"),
+    expert={
+        "steps": 500_000,
+        "layer_norm": True,
+        "envs": 8,
+        "round_steps": 8,
+        "random_steps": 5_000,
+        "capacity": 500_000,
+    },
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 50_000},
         "default": {

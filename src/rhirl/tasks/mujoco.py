@@ -15,6 +15,14 @@ from rhirl.simulators import EnvironmentSimulator
 from rhirl.tasks.task import Task, paper_returns
 
 PACKAGES = ("gymnasium", "mujoco")
+EXPERT = {
+    "steps": 3_000_000,
+    "layer_norm": True,
+    "envs": 16,
+    "round_steps": 8,
+    "random_steps": 10_000,
+    "update_ratio": 0.5,
+}
 
 
 def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str, Any]]:
@@ -47,6 +55,7 @@ HOPPER = Task(
     control_dim=3,
     simulator=lambda: _simulator("Hopper-v5", {}),
     packages=PACKAGES,
+    expert=EXPERT,
     presets=_presets(K=20, M=100, beta=0.8, iterations=100_000),
     paper=paper_returns(
         expert=(3222.48, 3159.32, 2887.72),
@@ -65,6 +74,7 @@ WALKER2D = Task(
     control_dim=6,
     simulator=lambda: _simulator("Walker2d-v5", {}),
     packages=PACKAGES,
+    expert=EXPERT,
     presets=_presets(K=30, M=150, beta=0.6, iterations=100_000),
     paper=paper_returns(
         expert=(4999.47, 4500.43, 3624.48),
@@ -83,6 +93,7 @@ ANT = Task(
     control_dim=8,
     simulator=lambda: _simulator("Ant-v5", {}),
     packages=PACKAGES,
+    expert=EXPERT,
     presets=_presets(K=15, M=200, beta=1.2, iterations=100_000),
     paper=paper_returns(
         expert=(5759.22, 2557.37, 252.62),
@@ -97,6 +108,7 @@ WITHOUT_CONTACT = {"include_cfrc_ext_in_observation": False}
 ANT_27 = replace(
     ANT,
     name="ant27",
+    expert_of="ant",
     observation_dim=27,
     env_kwargs=WITHOUT_CONTACT,
     simulator=lambda: _simulator("Ant-v5", WITHOUT_CONTACT),

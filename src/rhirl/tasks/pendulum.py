@@ -11,6 +11,15 @@ PENDULUM = Task(
     control_dim=1,
     simulator=PendulumSimulator,
     offset=600.0,
+    expert={
+        "steps": 20_000,
+        "hidden": (64, 64),
+        "learning_rate": 1e-3,
+        "envs": 8,
+        "round_steps": 16,
+        "random_steps": 1_000,
+        "capacity": 200_000,
+    },
     presets={
         "default": {
             "planner": {"K": 20, "M": 100, "beta": 0.5, "lam": 0.1, "knots": 8},

@@ -32,6 +32,10 @@ class Task:
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     packages: tuple[str, ...] = ("gymnasium",)
     """Packages whose version decides what the states are; demonstrations made with others are refused."""
+    expert: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the SAC that trains an expert on a CPU; `steps` says for how long."""
+    expert_of: str | None = None
+    """The task whose bundled expert demonstrates here, where that is another one."""
     offset: float = 0.0
     """Added to returns before taking ratios: the paper's Pendulum ratios are (return + 600) / (expert + 600)."""
 
