@@ -18,7 +18,7 @@ with learning hidden behind simulating.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -46,7 +46,7 @@ from rhirl.learning.state import LearnerState
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 from rhirl.simulators import Simulator, State
 
-RESET, EXECUTION, SIMULATION = range(3)  # independent streams of randomness outside JAX
+RESET, EXECUTION, SIMULATION, PROCESS = range(4)  # independent streams of randomness outside JAX
 
 
 class Metrics(NamedTuple):
@@ -221,9 +221,10 @@ class RHIRL:
         """Execute v ~ N(u, σ²I) in each system, and start a new episode where one has ended."""
         systems, t, episode = list(self.state.systems), self.state.t + 1, self.state.episode.copy()
         for b, system in enumerate(systems):
-            draw = self._draw(EXECUTION, index, b)
-            v = disturbed(u[b], self.noise, np.random.default_rng(draw))
-            systems[b] = self.simulator.step(system, v, seed=draw)
+            v = u[b]
+            if self.noise:
+                v = disturbed(v, self.noise, np.random.default_rng(self._draw(EXECUTION, index, b)))
+            systems[b] = self.simulator.step(system, v, seed=self._draw(PROCESS, index, b))
             if t[b] == self._length(b) or self.simulator.terminated(systems[b]):
                 t[b] = 0
                 episode[b] = episode.max() + 1
@@ -235,7 +236,8 @@ class RHIRL:
 
         In step with each other they would all show the cost the same part of the task at once, then the next.
         """
-        return self.T if self.state.episode[b] >= self.config.parallel else self.T * (b + 1) // self.config.parallel
+        B = self.config.parallel
+        return self.T if self.state.episode[b] >= B else max(1, self.T * (b + 1) // B)
 
     def _draw(self, stream: int, *index: int) -> int:
         """Derive a seed from the run's seed, a stream and a position in it; below 2³⁰, which training owns."""
@@ -326,6 +328,10 @@ def learn(
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
 
 
+@cache
 def _optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam with L2 weight decay added to the gradient, on θ as one flat vector (five small leaves cost more)."""
+    """Adam with L2 weight decay added to the gradient, on θ as one flat vector (five small leaves cost more).
+
+    Cached because `learn` is compiled for the very object: learners of equal configuration share what is compiled.
+    """
     return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(config.lr)))
