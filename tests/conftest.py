@@ -1,0 +1,58 @@
+"""What several test files share: a small configuration, a few demonstrations, and ways to compare learners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rhirl.demos import Demonstrations, load_demos
+from rhirl.learning import RHIRL, Config
+from rhirl.planning import Planner
+from rhirl.simulators import Simulator
+from rhirl.simulators.pendulum import PendulumSimulator
+
+Make = Callable[..., RHIRL]
+
+
+@pytest.fixture(scope="session")
+def pendulum_demos() -> Demonstrations:
+    """Three bundled demonstrations of Pendulum."""
+    return load_demos("pendulum").take(3)
+
+
+@pytest.fixture(scope="session")
+def small() -> Config:
+    """A configuration so small that a hundred steps take a moment."""
+    return Config(planner=Planner(K=5, M=8, lam=0.1), hidden=(8,), parallel=2, lr=1e-3, average=0.9)
+
+
+@pytest.fixture
+def make_learner(pendulum_demos: Demonstrations, small: Config) -> Make:
+    """Make a small learner of Pendulum, with whatever is given changed."""
+
+    def make(
+        simulator: Simulator | None = None, config: Config | None = None, *, noise: float = 0.0, seed: int = 0
+    ) -> RHIRL:
+        return RHIRL(simulator or PendulumSimulator(), pendulum_demos, config or small, noise=noise, seed=seed)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def bits() -> Callable[[Any], list[bytes]]:
+    """Return every bit of a pytree, for comparing two of them exactly."""
+
+    def of(tree: Any) -> list[bytes]:
+        return [np.asarray(_plain(leaf)).tobytes() for leaf in jax.tree.leaves(tree)]
+
+    return of
+
+
+def _plain(leaf: Any) -> Any:
+    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if is_key else leaf
