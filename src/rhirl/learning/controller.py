@@ -31,7 +31,9 @@ class Controller:
         self, simulator: Simulator, cost: CostFunction, planner: Planner, *, M_s: int = 1, seed: int = 0
     ) -> None:
         self.simulator = simulator
-        self.cost = cost
+        # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
+        partial_of: Any = jax.tree_util.Partial
+        self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
         self.planner = planner
         self.M_s = M_s
         self.reset(seed)
