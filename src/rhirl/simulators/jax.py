@@ -62,14 +62,14 @@ class JaxSimulator:
         self.control_dim = control_dim
         self._like = jax.eval_shape(reset, jax.random.key(0))
         self.observation_shape: tuple[int, ...] = jax.eval_shape(observe, self._like).shape
-        self._reset, self._observe = jax.jit(reset), jax.jit(observe)
+        self._reset, self._observe = jax.jit(lambda seed: reset(_key(seed))), jax.jit(observe)
         self._terminated = None if terminated is None else jax.jit(terminated)
         advance = transition if stochastic else _without_key(transition)
         self._rollouts = jax.jit(partial(_rollouts, advance, observe))
 
     def reset(self, seed: int) -> State:
         """Draw x_0 with the key of `seed`."""
-        return jax.tree.map(np.asarray, self._reset(_key(seed)))
+        return jax.tree.map(np.asarray, self._reset(_halves(seed)))
 
     def observe(self, state: State) -> NDArray[Any]:
         """Return the observation of x."""
@@ -78,8 +78,8 @@ class JaxSimulator:
     def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
         """Advance by one control: a rollout with M = K = 1."""
         V = check_controls(np.asarray(control)[None, None], self.control_dim)
-        states, _, _ = self._rollouts(self._inside(state), V, _key(seed))
-        return jax.tree.map(lambda leaf: np.array(leaf[0, 0]), states)
+        states, _, _ = self._rollouts(self._inside(state), V, _halves(seed))
+        return jax.tree.map(lambda leaf: np.array(np.asarray(leaf)[0, 0]), states)
 
     def terminated(self, state: State) -> bool:
         """Ask the system whether its task ends in x."""
@@ -88,7 +88,7 @@ class JaxSimulator:
     def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
         """Roll out V (M, K, m) from x; a rollout with a state or observation that is not finite is invalid."""
         V = check_controls(controls, self.control_dim)
-        _, observations, valid = self._rollouts(self._inside(state), V, _key(seed))
+        _, observations, valid = self._rollouts(self._inside(state), V, _halves(seed))
         return Rollout(_outside(observations), np.asarray(valid))
 
     def _inside(self, state: State) -> Any:
@@ -96,7 +96,7 @@ class JaxSimulator:
         shapes, expected = (jax.tree.map(np.shape, tree) for tree in (state, self._like))
         if shapes != expected:
             raise ValueError(f"a state here has shape {expected}, not {shapes}: is it of another task?")
-        return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, like.dtype), state, self._like)
+        return jax.tree.map(lambda leaf, like: np.asarray(leaf, like.dtype), state, self._like)
 
 
 def _rollouts(
@@ -104,7 +104,7 @@ def _rollouts(
     observe: Callable[[Any], Array],
     state: Any,
     V: Array,
-    key: Array,
+    seed: Array,
 ) -> tuple[Any, Array, Array]:
     """Return states x_1 … x_K (M, K, …), observations (M, K + 1, *n), and (M,) which rollouts are valid."""
 
@@ -118,7 +118,7 @@ def _rollouts(
         start = observe(state)
         return states, jnp.concatenate([start[None], seen]), finite.all() & _finite(state) & _finite(start)
 
-    return jax.vmap(one)(jnp.clip(V, -1.0, 1.0), jax.random.split(key, V.shape[:2]))
+    return jax.vmap(one)(jnp.clip(V, -1.0, 1.0), jax.random.split(_key(seed), V.shape[:2]))
 
 
 def _without_key(transition: Callable[[Any, Array], Any]) -> Callable[[Any, Array, Array], Any]:
@@ -134,6 +134,10 @@ def _outside(observations: Array) -> NDArray[Any]:
     return np.array(observations, np.uint8 if observations.dtype == jnp.uint8 else np.float32)
 
 
-def _key(seed: int) -> Array:
-    """Make a key from all 64 bits of a seed: `jax.random.key` alone would drop the upper half in silence."""
-    return jax.random.fold_in(jax.random.key(seed & 0xFFFFFFFF), seed >> 32 & 0xFFFFFFFF)
+def _halves(seed: int) -> NDArray[np.uint32]:
+    """Split a seed into its upper and lower 32 bits; `jax.random.key` would drop the upper ones in silence."""
+    return np.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+
+
+def _key(halves: Array) -> Array:
+    return jax.random.fold_in(jax.random.key(halves[1]), halves[0])
