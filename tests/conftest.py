@@ -28,7 +28,8 @@ def pendulum_demos() -> Demonstrations:
 @pytest.fixture(scope="session")
 def small() -> Config:
     """A configuration so small that a hundred steps take a moment."""
-    return Config(planner=Planner(K=5, M=8, lam=0.1), hidden=(8,), parallel=2, lr=1e-3, average=0.9)
+    planner = Planner(K=5, M=8, beta=0.5, lam=0.1)
+    return Config(planner=planner, hidden=(8,), parallel=2, lr=1e-3, weight_decay=0.1, average=0.9)
 
 
 @pytest.fixture
