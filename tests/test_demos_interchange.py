@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -379,3 +380,16 @@ def test_without_minari_the_error_says_what_to_install(
     for attempt in (partial(import_minari, "a-v0", task="a"), partial(export_minari, demos, "a-v0", pendulum())):
         with pytest.raises(ImportError, match=r"rhirl\[minari\]"):
             attempt()
+
+
+def test_the_code_on_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "demonstrations.md").read_text()
+    bundled, *blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.DOTALL | re.MULTILINE)
+    assert 'load_demos("pendulum", noise=0.2)' in bundled
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["about"]["episodes"] == 5
+    assert list(read_demos("mine.npz").lengths) == [2, 1]
+    assert (tmp_path / "spin.png").stat().st_size > 10_000
