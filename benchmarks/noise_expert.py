@@ -5,7 +5,7 @@
 The paper's Hopper expert keeps 90 % of its return at Σ = 0.5, ours falls at once (see `noise_reading.py`). Ours was
 trained with a learned temperature, which leaves little entropy in the end; the paper's SAC baselines have a fixed
 α = 0.2 and a reward scale of 0.2, together α = 1 for unscaled rewards. Here small SAC experts with α = 0.2 and
-α = 1 are trained on Hopper without noise, and on their way their deterministic actors are played under noise, at the
+α = 1 are trained on Hopper without noise, and on their way the deterministic actors are played under noise, at the
 standard deviations that Σ = 0.2 and 0.5 mean if read as deviations (0.2, 0.5) or as variances (0.447, 0.707).
 Written to `--out`: `hopper_temperature.json`.
 """
