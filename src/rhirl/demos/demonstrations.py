@@ -26,7 +26,7 @@ class Metadata:
     env_id: str
     """The Gymnasium environment, `Hopper-v5`."""
     noise: float
-    """Covariance Σ of the Gaussian control noise while demonstrating."""
+    """Standard deviation σ of the control noise while demonstrating, in [-1, 1] units; the paper's Σ column."""
     returns: tuple[float, ...]
     """Return of each episode under the environment's own reward, NaN where unknown. Never seen by a learner."""
     seeds: tuple[int, ...]
@@ -131,8 +131,10 @@ def validate(demos: Demonstrations, name: str = "demonstrations") -> None:
             raise DemonstrationError(
                 f"{name}: {field_name}: shape {array.shape} does not start with ({N}, {steps})"
             )
+        if array.dtype.kind != "f":
+            raise DemonstrationError(f"{name}: {field_name}: floating-point numbers are wanted, not {array.dtype}")
         for i in range(N):
-            if not np.isfinite(array[i, : lengths[i]]).all():
+            if not np.isfinite(array[i, : lengths[i] + steps - T]).all():
                 raise DemonstrationError(f"{name}: episode {i}: {field_name}: not finite")
 
 

@@ -112,7 +112,7 @@ def _metadata(text: NDArray[Any] | None, name: str) -> Metadata:
         raise DemonstrationError(f"{name}: metadata: missing: is this a demonstration file?")
     try:
         values = json.loads(str(text))
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise DemonstrationError(f"{name}: metadata: not JSON ({error})") from None
     return parse(values, name)
 
@@ -131,12 +131,15 @@ def parse(values: Any, name: str) -> Metadata:
     known = {f.name for f in fields(Metadata)}
     if values.keys() != known:
         raise DemonstrationError(f"{name}: metadata: fields {sorted(values.keys() ^ known)} missing or unknown")
+    for key in ("task", "env_id", "source"):
+        if not isinstance(values[key], str):
+            raise DemonstrationError(f"{name}: metadata: {key}: text is wanted, not {values[key]!r}")
     try:
         values["noise"] = float(values["noise"])
         values["returns"] = tuple(math.nan if r is None else float(r) for r in values["returns"])
         values["seeds"] = tuple(int(s) for s in values["seeds"])
         values["versions"] = {str(package): str(v) for package, v in values["versions"].items()}
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DemonstrationError(f"{name}: metadata: noise, returns, seeds or versions: {error}") from None
     return Metadata(**values)
 
