@@ -15,13 +15,13 @@ VIEWS = {"ant27": ("ant", 27)}
 
 
 def bundled_path(task: str, noise: float = 0.0) -> Path:
-    """Return where the bundled demonstrations of a task at control noise Σ lie, whether or not they exist."""
+    """Return where the bundled demonstrations of a task at control noise σ lie, whether or not they exist."""
     task, _ = VIEWS.get(task, (task, None))
     return DATA / f"{task}-noise{noise:g}.npz"
 
 
 def bundled_demos() -> dict[tuple[str, float], Path]:
-    """List what is bundled: (task, Σ) → file."""
+    """List what is bundled: (task, σ) → file."""
     names = {path: re.fullmatch(r"(\w+)-noise([\d.]+)", path.stem) for path in sorted(DATA.glob("*.npz"))}
     return {(match[1], float(match[2])): path for path, match in names.items() if match}
 
@@ -32,8 +32,8 @@ def load_demos(
     """Load the bundled demonstrations of a task: `load_demos("pendulum", noise=0.2)`."""
     path = bundled_path(task, noise)
     if not path.exists():
-        have = ", ".join(f"{name} at Σ = {level:g}" for name, level in bundled_demos())
-        raise DemonstrationError(f"no demonstrations of {task} at Σ = {noise:g} are bundled; there are {have}")
+        have = ", ".join(f"{name} at σ = {level:g}" for name, level in bundled_demos())
+        raise DemonstrationError(f"no demonstrations of {task} at σ = {noise:g} are bundled; there are {have}")
     owner, entries = VIEWS.get(task, (task, None))
     demos = read_demos(path, task=owner, everything=everything, force=force)
     if entries is not None:

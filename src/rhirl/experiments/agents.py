@@ -63,7 +63,7 @@ class RandomAgent:
 
 
 def expert_path(task: Task, noise: float = 0.0) -> Path:
-    """Return where the task's bundled expert lies: the one trained inside this noise, if any, else the plain one."""
+    """Return where the task's bundled expert lies: the one trained inside this noise, or the plain one."""
     folder, name = Path(str(files("rhirl.tasks"))) / "experts", task.expert_of or task.name
     inside = folder / f"{name}-noise{noise:g}.policy.safetensors"
     return inside if inside.exists() else folder / f"{name}.policy.safetensors"
