@@ -20,7 +20,6 @@ import json
 import math
 import os
 import zipfile
-import zlib
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -98,12 +97,18 @@ def unpack(path: Path, wanted: set[str] | None = None) -> dict[str, NDArray[Any]
         if size > LARGEST:
             raise DemonstrationError(f"{path}: unpacks to {size} bytes, more than the {LARGEST} allowed")
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+            entries = {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+        for name, array in entries.items():
+            if not isinstance(array, np.ndarray):
+                raise DemonstrationError(f"{path}: {name}: not an array")
+        return entries
     except FileNotFoundError:
         raise DemonstrationError(f"{path}: no such file") from None
-    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, KeyError) as error:
-        if isinstance(error, DemonstrationError):
-            raise
+    except DemonstrationError:
+        raise
+    except (
+        Exception
+    ) as error:  # archives, compressors and arrays fail in many ways; all of them are the file's fault
         raise DemonstrationError(f"{path}: not a readable demonstration file ({error})") from None
 
 
