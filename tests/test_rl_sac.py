@@ -16,7 +16,7 @@ from rhirl.rl.replay import Replay, Transitions, insert, pack, unpack
 from rhirl.rl.sac import SACConfig
 
 N, M = 3, 2
-CONFIG = SACConfig(hidden=(16, 16), batch=8, capacity=64)
+CONFIG = SACConfig(hidden=(8,), batch=8, capacity=64)
 update = jax.jit(sac.update, static_argnums=0)
 targets = jax.jit(sac.targets, static_argnums=0)
 
@@ -130,14 +130,20 @@ def test_targets_follow_the_critics_by_tau() -> None:
 
 
 def test_a_fixed_temperature_stays_and_a_learned_one_moves_towards_its_entropy() -> None:
-    fixed = dataclasses.replace(CONFIG, temperature=0.2)
-    learner, metrics = sac.updates(fixed, sac.init(fixed, N, M), filled(), 4)
+    batch = Transitions(*map(jnp.asarray, transitions(8)))
+
+    def after_four_updates(config: SACConfig) -> tuple[sac.Learner, sac.Metrics]:
+        learner, metrics = sac.init(config, N, M), {}
+        for noise in jax.random.normal(jax.random.PRNGKey(3), (4, 2, 8, M)):
+            learner, metrics = update(config, learner, batch, noise)
+        return learner, metrics
+
+    learner, metrics = after_four_updates(dataclasses.replace(CONFIG, temperature=0.2))
     assert float(jnp.exp(learner.log_alpha)) == pytest.approx(0.2)
     assert metrics["temperature"] == pytest.approx(0.2)
     # A fresh actor is close to uniform: its entropy is above -m, so the bonus shrinks; below +10, so it grows.
     for target, grows in ((None, False), (10.0, True)):
-        config = dataclasses.replace(CONFIG, target_entropy=target)
-        learner, _ = sac.updates(config, sac.init(config, N, M), filled(), 4)
+        learner, _ = after_four_updates(dataclasses.replace(CONFIG, target_entropy=target))
         assert (float(learner.log_alpha) > 0) == grows
 
 

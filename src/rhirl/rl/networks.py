@@ -43,10 +43,10 @@ class MLP(eqx.Module):
         """Draw weights and biases uniformly from ±1/√in, as is usual for SAC."""
         weights, biases = [], []
         for k, (n_in, n_out) in zip(jax.random.split(key, len(sizes) - 1), pairwise(sizes), strict=True):
-            k_weight, k_bias = jax.random.split(k)
             bound = 1.0 / math.sqrt(n_in)
-            weights.append(jax.random.uniform(k_weight, (*ensemble, n_in, n_out), minval=-bound, maxval=bound))
-            biases.append(jax.random.uniform(k_bias, (*ensemble, n_out), minval=-bound, maxval=bound))
+            drawn = jax.random.uniform(k, (*ensemble, n_in + 1, n_out), minval=-bound, maxval=bound)
+            weights.append(drawn[..., :-1, :])
+            biases.append(drawn[..., -1, :])
         normalised = sizes[1:-1] if layer_norm else ()
         gains = tuple(jnp.ones((*ensemble, width)) for width in normalised)
         offsets = tuple(jnp.zeros((*ensemble, width)) for width in normalised)

@@ -109,7 +109,6 @@ class Learner(eqx.Module):
     updates: Array
 
 
-@partial(jax.jit, static_argnames=("config", "n", "m"))
 def init(config: SACConfig, n: int, m: int) -> Learner:
     """Draw a fresh learner for n observations and m controls."""
     key, k_actor, k_critic = jax.random.split(jax.random.PRNGKey(config.seed), 3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,8 +77,10 @@ class SAC:
 
     def update(self, count: int) -> Metrics:
         """Run `count` updates on what the replay buffer holds."""
+        # What is compiled does not depend on the seed: several trainings in one process share it.
+        config = replace(self.config, seed=0)
         self.learner, metrics = updates(
-            self.config, self.learner, self.replay, count, self.reward, self.reward_parameters
+            config, self.learner, self.replay, count, self.reward, self.reward_parameters
         )
         return metrics
 
