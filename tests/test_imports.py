@@ -1,0 +1,75 @@
+"""Which room may import which: data flows in one direction, and the source shows it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "rhirl"
+BELOW = {"planning", "costs", "simulators", "demos", "rl", "learning", "baselines", "tasks"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "planning": set(),
+    "costs": set(),
+    "simulators": set(),
+    "demos": set(),
+    "rl": set(),
+    "learning": {"planning", "costs", "simulators", "demos"},
+    "baselines": {"rl", "costs", "demos"},
+    "tasks": {"simulators", "demos"},
+    "experiments": BELOW,
+    "report": BELOW | {"experiments"},
+    "cli": BELOW | {"experiments", "report"},
+    "__init__": BELOW,
+}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> Iterator[str]:
+    """The rooms of ours that a file imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [node.module or ""]
+            if node.module == "rhirl":
+                names = [f"rhirl.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("rhirl."))
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_imports_only_what_it_may(path: Path) -> None:
+    own = room(path)
+    assert own in MAY_IMPORT, f"{own} is a new room: say here what it may import"
+    assert set(imported_rooms(path)) <= MAY_IMPORT[own] | {own}
+
+
+def test_the_table_has_no_circle() -> None:
+    left = dict(MAY_IMPORT)
+    while left:
+        free = {name for name, needs in left.items() if not needs & left.keys()}
+        assert free, f"circular: {sorted(left)}"
+        left = {name: needs for name, needs in left.items() if name not in free}
+
+
+def test_every_room_of_the_table_that_exists_is_checked() -> None:
+    rooms = {room(path) for path in SOURCE.rglob("*.py")}
+    assert {
+        "planning",
+        "costs",
+        "simulators",
+        "demos",
+        "learning",
+        "tasks",
+        "experiments",
+        "report",
+        "cli",
+    } <= rooms
