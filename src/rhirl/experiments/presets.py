@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
-from typing import Any
+from dataclasses import asdict, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rhirl.learning import Config
-from rhirl.planning import Planner
 from rhirl.tasks import Task
 
 
 def configure(task: Task, preset: str = "default", overrides: Iterable[str] = ()) -> Config:
-    """Build the configuration of a preset, with overrides such as `lr=1e-3` or `planner.M=100` applied."""
+    """Build the configuration of a preset, with overrides such as `lr=1e-3` or `planner.M=100` applied.
+
+    An acting planner that the preset does not have starts as the learning one: `deploy.M=400` changes M only.
+    """
     if preset not in task.presets:
         raise ValueError(f"{task.name} has no preset {preset!r}; there are {', '.join(sorted(task.presets))}")
     values = {key: dict(v) if isinstance(v, Mapping) else v for key, v in task.presets[preset].items()}
-    for override in overrides:
+    for override in sorted(overrides, key=lambda text: text.startswith("deploy.")):
         name, equals, text = override.partition("=")
         if not equals:
             raise ValueError(f"{override!r}: settings are given as name=value, for example planner.M=100")
         *room, leaf = name.split(".")
-        target = values
+        if room == ["deploy"] and values.get("deploy") is None:
+            values["deploy"] = dict(values.get("planner", {}))
+        target: Any = values
         for part in room:
             target = target.setdefault(part, {})
+            if not isinstance(target, dict):
+                raise ValueError(f"no setting {name}: {part} is a single value")
         target[leaf] = _value(text)
     return from_dict(values)
 
@@ -35,22 +42,37 @@ def to_dict(config: Config) -> dict[str, Any]:
 
 
 def from_dict(values: Mapping[str, Any]) -> Config:
-    """Turn plain values into a configuration; a name that is no field is an error that lists those there are."""
-    values = dict(values)
-    for name in ("planner", "deploy"):
-        if values.get(name) is not None:
-            values[name] = Planner(**_known(Planner, values[name], f"{name}."))
-    if "hidden" in values:
-        values["hidden"] = tuple(values["hidden"])
-    return Config(**_known(Config, values, ""))
+    """Turn plain values into a configuration; a wrong name or type is an error that says what is wanted."""
+    config: Config = _build(Config, values, "")
+    return config
 
 
-def _known(kind: type[Any], values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    names = {f.name for f in fields(kind)}
+def _build(kind: type[Any], values: Any, prefix: str) -> Any:
+    hints = get_type_hints(kind)
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{prefix}* are single settings, such as {prefix}M=100; {values!r} cannot stand for all")
     for name in values:
-        if name not in names:
-            raise ValueError(f"no setting {prefix}{name}; there are {', '.join(prefix + n for n in sorted(names))}")
-    return dict(values)
+        if name not in hints:
+            raise ValueError(f"no setting {prefix}{name}; there are {', '.join(prefix + n for n in sorted(hints))}")
+    return kind(**{name: _typed(value, hints[name], prefix + name) for name, value in values.items()})
+
+
+def _typed(value: Any, hint: Any, name: str) -> Any:
+    """Return a value as its field's type, where that loses nothing: 1e3 is an integer, 2.5 is none."""
+    kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    kind = kinds[0]
+    if value is None and NoneType in kinds:
+        return None
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _build(kind, value, f"{name}.")
+    if get_origin(kind) is tuple and isinstance(value, list | tuple):
+        return tuple(_typed(item, get_args(kind)[0], name) for item in value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if (kind is bool and isinstance(value, bool)) or (kind is float and is_number):
+        return kind(value)
+    if kind is int and is_number and float(value).is_integer():
+        return int(value)
+    raise ValueError(f"{name} is of type {getattr(hint, '__name__', hint)}, which {value!r} is not")
 
 
 def _value(text: str) -> Any:
