@@ -1,8 +1,9 @@
 """RHIRL: the objective, its gradient, the training loop, and the learner's state as one pytree."""
 
 from rhirl.learning.config import Config
+from rhirl.learning.control_step import Metrics
 from rhirl.learning.controller import Controller
-from rhirl.learning.rhirl import RHIRL, Metrics
+from rhirl.learning.rhirl import RHIRL
 from rhirl.learning.state import LearnerState
 
 __all__ = ["RHIRL", "Config", "Controller", "LearnerState", "Metrics"]

@@ -18,48 +18,25 @@ with learning hidden behind simulating.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from rhirl.costs import MLP, Cost, Normaliser, load_cost, save_cost
 from rhirl.demos import Demonstrations, disturbed
 from rhirl.learning.config import Config
+from rhirl.learning.control_step import Metrics, learn, make_optimiser, plan, propose
 from rhirl.learning.controller import Controller
-from rhirl.learning.objective import (
-    ExpertStates,
-    crop,
-    expected_cost,
-    expert_states,
-    expert_windows,
-    loss,
-    trajectory_cost,
-)
+from rhirl.learning.objective import expert_states
 from rhirl.learning.state import LearnerState
-from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 from rhirl.simulators import Simulator, State
 
 RESET, EXECUTION, SIMULATION, PROCESS = range(4)  # independent streams of randomness outside JAX
-
-
-class Metrics(NamedTuple):
-    """What one control step reports, averaged over the B episodes."""
-
-    loss: Array
-    """Expert minus planner trajectory cost over λ: zero when the two cannot be told apart."""
-    ess: Array
-    """Effective sample size of the weights."""
-    lam: Array
-    """Temperature λ."""
-    spread: Array
-    """Standard deviation of S over the samples: the scale of the learned cost as the planner sees it."""
 
 
 class RHIRL:
@@ -91,7 +68,7 @@ class RHIRL:
         demos.check_fits(simulator.observation_shape)
         self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
         self._normalise = Normaliser.of(demos.states(), floor=self.config.floor, limit=self.config.limit)
-        self._optimiser = _optimiser(self.config)
+        self._optimiser = make_optimiser(self.config)
         self.state = self._initial_state()
         self._V: Array | None = None
         self._controller: Controller | None = None
@@ -242,96 +219,3 @@ class RHIRL:
     def _draw(self, stream: int, *index: int) -> int:
         """Derive a seed from the run's seed, a stream and a position in it; below 2³⁰, which training owns."""
         return int(np.random.SeedSequence([self.seed, stream, *index]).generate_state(1)[0]) >> 2
-
-
-class Planned(NamedTuple):
-    """The weights behind a plan, for each of the B episodes."""
-
-    w: Array
-    """(B, M) weights; all zero where no rollout was usable."""
-    lam: Array
-    """(B,)"""
-    ess: Array
-    """(B,)"""
-    spread: Array
-    """(B,) deviation of S over the usable rollouts."""
-
-
-@partial(jax.jit, static_argnames="planner")
-def propose(key: Array, index: Array, U: Array, planner: Planner) -> Array:
-    """Sample V (B, M, K, m) around the nominal plans U (B, K, m)."""
-    keys = jax.random.split(jax.random.fold_in(key, index), U.shape[0])
-    return jax.vmap(partial(sample, planner=planner))(keys, U)
-
-
-@partial(jax.jit, static_argnames="config")
-def plan(
-    cost: Cost,
-    U: Array,
-    V: Array,
-    observations: Array,
-    valid: Array,
-    t: Array,
-    experts: ExpertStates,
-    key: Array,
-    index: Array,
-    config: Config,
-) -> tuple[Array, Array, Array, Planned]:
-    """Weigh the rollouts and improve the plans; return the shifted U, the control u to execute and the next V."""
-    planner = config.planner
-
-    def one(U: Array, V: Array, g: Array, valid: Array, t: Array) -> tuple[Array, Array, Planned]:
-        mask = crop(expert_windows(experts, t, planner.K))
-        S = expected_cost(jnp.where(valid, trajectory_cost(g, mask), jnp.inf), config.M_s)
-        weighing = weigh(S, U, V, planner)
-        U = smooth(update(weighing.w, V, U, S), planner)
-        # Without a usable rollout there is nothing to learn from: no weight at all, and `learn` stands still.
-        w = jnp.where(jnp.isfinite(S), weighing.w, 0.0)
-        spread = jnp.std(S, where=jnp.isfinite(S))
-        return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
-
-    U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
-    V_next = propose(key, index + 1, U, planner)
-    return U, u, V_next, planned
-
-
-@partial(jax.jit, static_argnames=("optimiser", "config"))
-def learn(
-    cost: Cost,
-    average: MLP,
-    optimiser_state: Any,
-    observations: Array,
-    planned: Planned,
-    t: Array,
-    experts: ExpertStates,
-    optimiser: optax.GradientTransformation,
-    config: Config,
-) -> tuple[MLP, MLP, Any, Metrics]:
-    """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
-
-    def mean_loss(network: MLP) -> Array:
-        def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
-            windows = expert_windows(experts, t, config.planner.K)
-            g = Cost(cost.normalise, network)
-            value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
-            return jnp.where(w.sum() > 0, value, 0.0)
-
-        return jax.vmap(one)(observations, planned.w, planned.lam, t).mean()
-
-    value, gradient = jax.value_and_grad(mean_loss)(cost.network)
-    updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
-    network = optax.apply_updates(cost.network, updates)
-    usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
-    before = (cost.network, optimiser_state)
-    network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
-    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), jnp.nanmean(planned.spread))
-    return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
-
-
-@cache
-def _optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam with L2 weight decay added to the gradient, on θ as one flat vector (five small leaves cost more).
-
-    Cached because `learn` is compiled for the very object: learners of equal configuration share what is compiled.
-    """
-    return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(config.lr)))

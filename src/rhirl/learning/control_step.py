@@ -1,0 +1,129 @@
+"""One control step as pure functions: what Algorithm 1 does between two calls of the simulator.
+
+    propose   V ~ N(U, βI)                                   line 6
+    plan      w ∝ exp(−S/λ), U ← Σ w V, shift, next V        lines 7, 10 and 13
+    learn     θ ← θ − α ∂L/∂θ                                lines 8 and 9
+
+All are batched over `B` episodes side by side, each at its own time t.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from rhirl.costs import MLP, Cost
+from rhirl.learning.config import Config
+from rhirl.learning.objective import ExpertStates, crop, expected_cost, expert_windows, loss, trajectory_cost
+from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
+
+
+class Metrics(NamedTuple):
+    """What one control step reports, averaged over the B episodes."""
+
+    loss: Array
+    """Expert minus planner trajectory cost over λ: zero when the two cannot be told apart."""
+    ess: Array
+    """Effective sample size of the weights."""
+    lam: Array
+    """Temperature λ."""
+    spread: Array
+    """Standard deviation of S over the samples: the scale of the learned cost as the planner sees it."""
+
+
+class Planned(NamedTuple):
+    """The weights behind a plan, for each of the B episodes."""
+
+    w: Array
+    """(B, M) weights; all zero where no rollout was usable."""
+    lam: Array
+    """(B,)"""
+    ess: Array
+    """(B,)"""
+    spread: Array
+    """(B,) deviation of S over the usable rollouts."""
+
+
+@partial(jax.jit, static_argnames="planner")
+def propose(key: Array, index: Array, U: Array, planner: Planner) -> Array:
+    """Sample V (B, M, K, m) around the nominal plans U (B, K, m)."""
+    keys = jax.random.split(jax.random.fold_in(key, index), U.shape[0])
+    return jax.vmap(partial(sample, planner=planner))(keys, U)
+
+
+@partial(jax.jit, static_argnames="config")
+def plan(
+    cost: Cost,
+    U: Array,
+    V: Array,
+    observations: Array,
+    valid: Array,
+    t: Array,
+    experts: ExpertStates,
+    key: Array,
+    index: Array,
+    config: Config,
+) -> tuple[Array, Array, Array, Planned]:
+    """Weigh the rollouts and improve the plans; return the shifted U, the control u to execute and the next V."""
+    planner = config.planner
+
+    def one(U: Array, V: Array, g: Array, valid: Array, t: Array) -> tuple[Array, Array, Planned]:
+        mask = crop(expert_windows(experts, t, planner.K))
+        S = expected_cost(jnp.where(valid, trajectory_cost(g, mask), jnp.inf), config.M_s)
+        weighing = weigh(S, U, V, planner)
+        U = smooth(update(weighing.w, V, U, S), planner)
+        # Without a usable rollout there is nothing to learn from: no weight at all, and `learn` stands still.
+        w = jnp.where(jnp.isfinite(S), weighing.w, 0.0)
+        spread = jnp.std(S, where=jnp.isfinite(S))
+        return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
+
+    U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
+    V_next = propose(key, index + 1, U, planner)
+    return U, u, V_next, planned
+
+
+@partial(jax.jit, static_argnames=("optimiser", "config"))
+def learn(
+    cost: Cost,
+    average: MLP,
+    optimiser_state: Any,
+    observations: Array,
+    planned: Planned,
+    t: Array,
+    experts: ExpertStates,
+    optimiser: optax.GradientTransformation,
+    config: Config,
+) -> tuple[MLP, MLP, Any, Metrics]:
+    """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
+
+    def mean_loss(network: MLP) -> Array:
+        def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
+            windows = expert_windows(experts, t, config.planner.K)
+            g = Cost(cost.normalise, network)
+            value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
+            return jnp.where(w.sum() > 0, value, 0.0)
+
+        return jax.vmap(one)(observations, planned.w, planned.lam, t).mean()
+
+    value, gradient = jax.value_and_grad(mean_loss)(cost.network)
+    updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
+    network = optax.apply_updates(cost.network, updates)
+    usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
+    before = (cost.network, optimiser_state)
+    network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
+    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), jnp.nanmean(planned.spread))
+    return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
+
+
+@cache
+def make_optimiser(config: Config) -> optax.GradientTransformation:
+    """Adam with L2 weight decay added to the gradient, on θ as one flat vector (five small leaves cost more).
+
+    Cached because `learn` is compiled for the very object: learners of equal configuration share what is compiled.
+    """
+    return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(config.lr)))
