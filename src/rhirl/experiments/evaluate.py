@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.costs import load_cost
 from rhirl.demos import Agent, run_episode
-from rhirl.experiments.agents import PlanningAgent
+from rhirl.experiments.agents import PlanningAgent, RandomAgent, expert_agent
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunDirectory, surroundings
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
@@ -67,7 +67,8 @@ def evaluate_run(
     config = run.config()
     task, agent = load_agent(run)
     level = config.noise if noise is None else noise
-    returns = evaluate(task, agent, episode_seeds(EVALUATION, seed, episodes), level, progress)
+    seeds = episode_seeds(EVALUATION, seed, episodes)
+    returns = evaluate(task, agent, seeds, level, progress)
     result = {
         "task": task.name,
         "method": config.method,
@@ -77,7 +78,7 @@ def evaluate_run(
         "run_seed": config.seed,
         "episodes": episodes,
         "seed": seed,
-        **scores(task, returns, level),
+        **scores(task, returns, yardstick(task, seeds, level)),
         "returns": returns.tolist(),
         **surroundings(),
     }
@@ -85,22 +86,38 @@ def evaluate_run(
     return result
 
 
-def scores(task: Task, returns: NDArray[np.float64], noise: float) -> dict[str, float]:
-    """Compare returns with the expert's and a random agent's at the same noise."""
-    mean, reference = float(returns.mean()), references(task.name)
-    expert, random = reference["expert"][f"{noise:g}"], reference["random"][f"{noise:g}"]
+class Yardstick(NamedTuple):
+    """What the expert and a random agent achieve in the very same episodes, which is what a score is relative to.
+
+    Starts differ in difficulty: Pendulum's returns vary by ±80 with the start alone. Comparing on the same starts
+    and the same noise takes the luck of the draw out of the score.
+    """
+
+    expert: float
+    random: float
+
+
+def yardstick(task: Task, seeds: Sequence[int], noise: float) -> Yardstick:
+    """Run the expert and a random agent in these episodes."""
+    agents = (expert_agent(task, noise), RandomAgent(task.control_dim))
+    return Yardstick(*(float(evaluate(task, agent, seeds, noise).mean()) for agent in agents))
+
+
+def scores(task: Task, returns: NDArray[np.float64], by: Yardstick) -> dict[str, float]:
+    """Compare returns with the expert's and a random agent's."""
+    mean = float(returns.mean())
     return {
         "return_mean": mean,
         "return_std": float(returns.std()),
-        "expert_return": expert,
-        "random_return": random,
-        "ratio": task.ratio(mean, expert),
-        "score": (mean - random) / (expert - random),
+        "expert_return": by.expert,
+        "random_return": by.random,
+        "ratio": task.ratio(mean, by.expert),
+        "score": (mean - by.random) / (by.expert - by.random),
     }
 
 
 def references(task: str) -> dict[str, dict[str, float]]:
-    """Read the mean returns of the expert and of a random agent, by noise level."""
+    """Read the mean returns of the expert and of a random agent over many episodes, by noise level."""
     table = json.loads(Path(str(files("rhirl.tasks"))).joinpath("references.json").read_text())
     if task not in table:
         raise KeyError(f"no reference returns of {task}: measure them with benchmarks/references.py")

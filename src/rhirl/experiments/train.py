@@ -15,7 +15,7 @@ from rhirl.costs import save_cost
 from rhirl.demos import bundled_path, sha256
 from rhirl.experiments.agents import PlanningAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
-from rhirl.experiments.evaluate import evaluate, scores
+from rhirl.experiments.evaluate import evaluate, scores, yardstick
 from rhirl.experiments.interrupt import StoppedError, stop_requested
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import from_dict
@@ -73,9 +73,12 @@ def train(
     if resume:
         _resume(run, learner, warn)
     else:
+        # Before config.json, which makes it a run: whatever happens next, a run can be resumed.
+        save_checkpoint(learner.state, run.checkpoints, 0)
         run.begin(config, {**surroundings(), "demos_sha256": sha256(path or bundled_path(task.name, config.noise))})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
+    by = yardstick(task, agent_seeds, config.noise)
     stops = _Schedule(hyper.iterations)
     best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
     with stop_requested() as stop:
@@ -94,15 +97,18 @@ def train(
                 returns = evaluate(task, PlanningAgent(controller, simulator), agent_seeds, config.noise)
                 line |= {
                     "eval/return": float(returns.mean()),
-                    "eval/score": scores(task, returns, config.noise)["score"],
+                    "eval/score": scores(task, returns, by)["score"],
                 }
                 best = max(line["eval/return"], -np.inf if best is None else best)
             run.append_metrics(line)
-            if stops.checkpoint(target) or stop():
+            stopping = (
+                stop()
+            )  # asked once: whoever asks later, while this is being saved, is heard at the next stop
+            if stops.checkpoint(target) or stopping:
                 save_cost(learner.learned_cost, run.cost)
                 save_checkpoint(learner.state, run.checkpoints, target)
             show(Progress(target, hyper.iterations, line, best))
-            if stop() and target < hyper.iterations:
+            if stopping and target < hyper.iterations:
                 raise StoppedError(f"stopped at iteration {target} of {hyper.iterations}; everything is saved")
     return learner
 

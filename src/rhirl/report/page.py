@@ -11,7 +11,7 @@ from rhirl.costs import load_cost
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
 from rhirl.experiments.checkpoint import write_atomically
-from rhirl.experiments.evaluate import evaluate, load_agent, references
+from rhirl.experiments.evaluate import load_agent, yardstick
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunDirectory, RunError
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
@@ -89,7 +89,7 @@ def _evaluations(run: RunDirectory) -> str:
     return (
         '<h2>Evaluation</h2><div class="scroll"><table><tr><th>noise σ</th><th>episodes</th><th>return</th>'
         f"<th>expert</th><th>random</th><th>score</th><th>ratio</th></tr>{rows}</table></div>"
-        "<p>Score 0 is a random agent, 1 the expert. Episodes start from seeds that training never saw.</p>"
+        "<p>Score 0 is a random agent, 1 the expert, in the same episodes, whose starts training never saw.</p>"
     )
 
 
@@ -98,9 +98,8 @@ def _learning(run: RunDirectory) -> Picture:
     config = run.config()
     task = get_task(config.task)
     seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
-    expert = float(evaluate(task, expert_agent(task, config.noise), seeds, config.noise).mean())
-    random = references(config.task)["random"][f"{config.noise:g}"]
-    figure = learning_curve(run.read_metrics(), expert, random)
+    by = yardstick(task, seeds, config.noise)
+    figure = learning_curve(run.read_metrics(), by.expert, by.random)
     return Picture(
         "How it learned", png(figure), "Return in the plain environment, on validation seeds, while learning."
     )
