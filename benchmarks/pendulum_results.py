@@ -18,6 +18,7 @@ import tyro
 from rhirl.experiments import RunDirectory, evaluate_run, train
 from rhirl.experiments.display import Display, learning
 from rhirl.experiments.plan import plan_run
+from rhirl.tasks import get_task
 
 ROOT = Path(__file__).parent.parent / "results/runs/pendulum"
 NOISES, SEEDS, EPISODES = (0.0, 0.2, 0.5), range(5), 50
@@ -49,19 +50,19 @@ def _train_and_evaluate(run: RunDirectory, preset: str, noise: float, seed: int)
 
 
 def _row(preset: str, folder: Path, noise: float) -> str:
-    from rhirl.tasks import get_task
-
     results = [
         json.loads(path.read_text()) for path in sorted(folder.glob(f"seed*/eval/noise{noise:g}-seed*.json"))
     ]
     if not results:
         return f"| {preset} | {noise:g} | | | | | | |"
-    mean = {key: np.array([r[key] for r in results]) for key in ("score", "return_mean", "ratio")}
-    first = results[0]
+
+    def over_seeds(key: str, digits: int) -> str:
+        values = np.array([result[key] for result in results])
+        return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
+
     return (
-        f"| {preset} | {noise:g} | {mean['score'].mean():.3f} ± {mean['score'].std():.3f} "
-        f"| {mean['return_mean'].mean():.1f} ± {mean['return_mean'].std():.1f} "
-        f"| {first['expert_return']:.1f} | {first['random_return']:.1f} | {mean['ratio'].mean():.3f} "
+        f"| {preset} | {noise:g} | {over_seeds('score', 3)} | {over_seeds('return_mean', 1)} "
+        f"| {over_seeds('expert_return', 1)} | {over_seeds('random_return', 1)} | {over_seeds('ratio', 3)} "
         f"| {get_task('pendulum').paper_ratio('rhirl', noise):.2f} |"
     )
 
