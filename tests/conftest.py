@@ -11,12 +11,28 @@ import numpy as np
 import pytest
 
 from rhirl.demos import Demonstrations, load_demos
+from rhirl.experiments import configure
 from rhirl.learning import RHIRL, Config
-from rhirl.planning import Planner
 from rhirl.simulators import Simulator
 from rhirl.simulators.pendulum import PendulumSimulator
+from rhirl.tasks import get_task
 
 Make = Callable[..., RHIRL]
+# One configuration for learners and for runs, so that all tests of a session share what is compiled.
+SETTINGS = (
+    "iterations=80",
+    "parallel=2",
+    "hidden=(8,)",
+    "lr=1e-3",
+    "weight_decay=0.1",
+    "average=0.9",
+    "planner.K=5",
+    "planner.M=8",
+    "planner.beta=0.5",
+    "planner.lam=0.1",
+    "planner.knots=None",
+    "deploy=None",
+)
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +44,7 @@ def pendulum_demos() -> Demonstrations:
 @pytest.fixture(scope="session")
 def small() -> Config:
     """A configuration so small that a hundred steps take a moment."""
-    planner = Planner(K=5, M=8, beta=0.5, lam=0.1)
-    return Config(planner=planner, hidden=(8,), parallel=2, lr=1e-3, weight_decay=0.1, average=0.9)
+    return configure(get_task("pendulum"), "default", SETTINGS)
 
 
 @pytest.fixture
