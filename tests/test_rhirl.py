@@ -19,7 +19,6 @@ from rhirl.costs import Cost
 from rhirl.demos import DemonstrationError, Demonstrations, Metadata, from_episodes
 from rhirl.learning import RHIRL, Config, Controller
 from rhirl.learning.control_step import plan, propose
-from rhirl.learning.control_step import plan, propose
 from rhirl.learning.objective import crop, expert_windows, loss, trajectory_cost
 from rhirl.learning.rhirl import EXECUTION
 from rhirl.planning import Planner, smooth, warm_start, weigh
