@@ -101,9 +101,7 @@ def train(
                 }
                 best = max(line["eval/return"], -np.inf if best is None else best)
             run.append_metrics(line)
-            stopping = (
-                stop()
-            )  # asked once: whoever asks later, while this is being saved, is heard at the next stop
+            stopping = stop()  # asked once: a request while this is being saved is heard the next time
             if stops.checkpoint(target) or stopping:
                 save_cost(learner.learned_cost, run.cost)
                 save_checkpoint(learner.state, run.checkpoints, target)
