@@ -1,7 +1,7 @@
 """Hopper, Walker2d and Ant: Gymnasium's MuJoCo tasks, one thousand steps long.
 
-The planner rolls out the cheaper integrator `implicitfast`; everything that is executed or scored is the
-environment's own RK4. Presets `paper` are the published settings. Presets `default` are where a first study ended
+The planner rolls out a cheaper model: one long RK4 step for Hopper and Walker2d, two of implicitfast for Ant
+(docs/simulators-mujoco.md measures the error); everything that is executed or scored is the environment's own. Presets `paper` are the published settings. Presets `default` are where a first study ended
 (many episodes side by side, a bounded cost, a richer planner to act with) and not yet a tuned recommendation.
 """
 
@@ -41,10 +41,12 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
     }
 
 
-def _simulator(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvironmentSimulator:
+def _simulator(
+    env_id: str, integrator: str, substeps: int, env_kwargs: Mapping[str, Any] | None = None
+) -> EnvironmentSimulator:
     from rhirl.simulators.mujoco import MujocoSimulator  # MuJoCo is an extra, needed by these tasks only
 
-    return MujocoSimulator(env_id, env_kwargs=env_kwargs, integrator="implicitfast")
+    return MujocoSimulator(env_id, env_kwargs=env_kwargs, integrator=integrator, substeps=substeps)
 
 
 HOPPER = Task(
@@ -53,7 +55,7 @@ HOPPER = Task(
     T=1000,
     observation_dim=11,
     control_dim=3,
-    simulator=lambda: _simulator("Hopper-v5", {}),
+    simulator=lambda: _simulator("Hopper-v5", "RK4", 1),
     packages=PACKAGES,
     expert=EXPERT,
     presets=_presets(K=20, M=100, beta=0.8, iterations=100_000),
@@ -72,7 +74,7 @@ WALKER2D = Task(
     T=1000,
     observation_dim=17,
     control_dim=6,
-    simulator=lambda: _simulator("Walker2d-v5", {}),
+    simulator=lambda: _simulator("Walker2d-v5", "RK4", 1),
     packages=PACKAGES,
     expert=EXPERT,
     presets=_presets(K=30, M=150, beta=0.6, iterations=100_000),
@@ -91,7 +93,7 @@ ANT = Task(
     T=1000,
     observation_dim=105,
     control_dim=8,
-    simulator=lambda: _simulator("Ant-v5", {}),
+    simulator=lambda: _simulator("Ant-v5", "implicitfast", 2),
     packages=PACKAGES,
     expert=EXPERT,
     presets=_presets(K=15, M=200, beta=1.2, iterations=100_000),
@@ -111,6 +113,6 @@ ANT_27 = replace(
     expert_of="ant",
     observation_dim=27,
     env_kwargs=WITHOUT_CONTACT,
-    simulator=lambda: _simulator("Ant-v5", WITHOUT_CONTACT),
+    simulator=lambda: _simulator("Ant-v5", "implicitfast", 2, WITHOUT_CONTACT),
 )
 """Ant without the 78 contact forces in its observation."""
