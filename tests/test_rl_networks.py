@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,14 @@ from scipy.stats import norm
 from rhirl.rl.networks import MLP, Actor, Critic, act, log_density, sample, to_numpy
 
 KEY = jax.random.PRNGKey(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation() -> Iterator[None]:
+    """Leave the compiler's costly passes out: these programs run for milliseconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def constant_actor(mean: float, log_std: float) -> Actor:

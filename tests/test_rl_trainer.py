@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,14 @@ import pytest
 from gymnasium.envs.classic_control import PendulumEnv
 
 from rhirl.rl import SAC, Environments, Policy, SACConfig, Workers, evaluate, to_numpy
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation() -> Iterator[None]:
+    """Leave the compiler's costly passes out: these programs run for milliseconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 class Probe(gymnasium.Env):
@@ -121,12 +130,15 @@ def test_a_resumed_training_ends_with_the_same_bits(tmp_path: Path, processes: i
     for done in whole.train(480):
         if done.steps == 240:
             whole.save(tmp_path / "half.safetensors")
-    resumed = fresh()
+    expected = bits(whole)
+    # Processes take long to start, so where there are some the training that went on is itself set back.
+    resumed = whole if processes else fresh()
     resumed.restore(tmp_path / "half.safetensors")
     assert resumed.steps == 240
+    assert bits(resumed) != expected
     for _ in resumed.train(480):
         pass
-    assert bits(resumed) == bits(whole)
+    assert bits(resumed) == expected
     for sac in (whole, resumed):
         sac.close()
 
