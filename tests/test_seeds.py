@@ -76,7 +76,7 @@ def test_training_draws_below_what_is_evaluated(make_learner: Make) -> None:
     assert len(set(draws)) == len(draws)
 
 
-@pytest.mark.parametrize(("seed", "episodes"), [(-1, 5), (100_000, 5), (0, -1), (0, BLOCK + 1)])
+@pytest.mark.parametrize(("seed", "episodes"), [(-1, 5), (100_000, 5), (0, -1), (0, 0), (0, BLOCK + 1)])
 def test_seeds_outside_their_block_are_refused(seed: int, episodes: int) -> None:
     with pytest.raises(ValueError, match="seed must lie in"):
         episode_seeds(EVALUATION, seed, episodes)

@@ -17,6 +17,6 @@ BLOCK = 10_000  # episodes a seed may have before it would run into the next one
 
 def episode_seeds(owner: int, seed: int, episodes: int) -> list[int]:
     """Return the reset seeds of `episodes` episodes for run seed `seed`."""
-    if not 0 <= episodes <= BLOCK or not 0 <= seed < 100_000:
-        raise ValueError(f"seed must lie in 0…99999 and episodes in 0…{BLOCK}, not {seed} and {episodes}")
+    if not 1 <= episodes <= BLOCK or not 0 <= seed < 100_000:
+        raise ValueError(f"seed must lie in 0…99999 and episodes in 1…{BLOCK}, not {seed} and {episodes}")
     return [owner + seed * BLOCK + i for i in range(episodes)]
