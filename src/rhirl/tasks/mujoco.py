@@ -1,8 +1,9 @@
 """Hopper, Walker2d and Ant: Gymnasium's MuJoCo tasks, one thousand steps long.
 
 The planner rolls out a cheaper model: one long RK4 step for Hopper and Walker2d, two of implicitfast for Ant
-(docs/simulators-mujoco.md measures the error); everything that is executed or scored is the environment's own. Presets `paper` are the published settings. Presets `default` are where a first study ended
-(many episodes side by side, a bounded cost, a richer planner to act with) and not yet a tuned recommendation.
+(docs/simulators-mujoco.md measures the error); everything that is executed or scored is the environment's own.
+Presets `paper` are the published settings. Presets `default` are where a first study ended (many episodes side by
+side, a bounded cost, a richer planner to act with) and not yet a tuned recommendation.
 """
 
 from __future__ import annotations

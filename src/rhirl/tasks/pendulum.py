@@ -22,13 +22,13 @@ PENDULUM = Task(
     },
     presets={
         "default": {
-            "planner": {"K": 30, "M": 100, "beta": 0.5, "lam": 0.1, "knots": 8},
-            "deploy": {"K": 30, "M": 400, "beta": 0.5, "lam": 0.1, "knots": 8},
+            "planner": {"K": 20, "M": 100, "beta": 0.5, "lam": 0.1, "knots": 8},
+            "deploy": {"K": 20, "M": 1000, "beta": 0.5, "lam": 0.1, "knots": 8},
             "hidden": (32, 32),
             "parallel": 8,
             "lr": 3e-4,
             "average": 0.995,
-            "iterations": 2_400,
+            "iterations": 2_000,
         },
         "paper": {
             "planner": {
