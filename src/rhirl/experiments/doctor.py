@@ -33,7 +33,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("JAX runs on", True, ", ".join(str(device) for device in jax.devices()))
     yield _check("weights", _weights)
     for name in TASKS:
-        yield _check(f"{name} simulator equals Gymnasium", partial(_parity, name))
+        yield _check(f"{name} simulator beside Gymnasium", partial(_parity, name))
     yield _check("bundled demonstrations", _demonstrations)
     yield _check("learning", _learning)
 
