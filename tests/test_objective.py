@@ -100,9 +100,9 @@ def expert_episodes(theta: Floats, N: int) -> NDArray[np.float32]:
     return SIMULATOR.rollout(X0, V[..., None]).observations
 
 
-@partial(jax.jit, static_argnames="planner")
-def propose(key: Array, U: Array, planner: Planner) -> Array:
-    return sample(key, U, planner)
+@jax.jit
+def propose(key: Array, U: Array) -> Array:
+    return sample(key, U, PLANNER)
 
 
 @partial(jax.jit, static_argnames="planner")
@@ -123,7 +123,7 @@ def gradients(theta: Floats, expert: NDArray[np.float32], planner: Planner, repe
     windows = windows_of(expert)
     found = []
     for i in range(repeats):
-        V = propose(jax.random.key(i), U, planner)
+        V = propose(jax.random.key(i), U)
         x = SIMULATOR.rollout(X0, np.asarray(V)).observations
         found.append(sampled_gradient(jnp.asarray(theta, jnp.float32), windows, U, V, jnp.asarray(x), planner))
     return np.asarray(found, np.float64)
@@ -155,7 +155,7 @@ def test_a_planted_quadratic_cost_is_recovered() -> None:
     theta, mean = jnp.zeros(5), np.zeros(5)
     state = optimiser.init(theta)
     for i in range(iterations):
-        V = propose(jax.random.key(i), U, PLANNER)
+        V = propose(jax.random.key(i), U)
         x = jnp.asarray(SIMULATOR.rollout(X0, np.asarray(V)).observations)
         step, state = optimiser.update(sampled_gradient(theta, windows, U, V, x, PLANNER), state)
         theta = theta + step

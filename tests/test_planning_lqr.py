@@ -7,6 +7,7 @@ plan goes on to the minimiser of S alone.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -22,6 +23,7 @@ from rhirl.simulators.jax import JaxSimulator
 K = 5
 A, B, Q = np.array([[1.0, 0.3], [-0.1, 0.9]]), np.array([[0.1], [0.4]]), np.diag([1.0, 0.3])
 X0 = np.array([0.2, 0.05])
+SAMPLING = Planner(K=K, M=3000, beta=0.02, smooth_window=1)
 SIMULATOR = JaxSimulator(
     lambda x, v: jnp.asarray(A, jnp.float32) @ x + jnp.asarray(B, jnp.float32) @ v,
     observe=lambda x: x,
@@ -44,6 +46,11 @@ def riccati_plan(R: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array(plan)
 
 
+@jax.jit
+def draw(key: Array, U: Array) -> Array:
+    return sample(key, U, SAMPLING)
+
+
 @partial(jax.jit, static_argnames="planner")
 def improve(U: Array, V: Array, observations: Array, planner: Planner) -> Array:
     S = jnp.einsum("jkn,nl,jkl->j", observations, jnp.asarray(Q, jnp.float32), observations)
@@ -53,9 +60,8 @@ def improve(U: Array, V: Array, observations: Array, planner: Planner) -> Array:
 def iterate(planner: Planner, iterations: int, average: int) -> NDArray[np.float64]:
     """Plan again and again from X0, and return the mean of the last plans."""
     U, plans = jnp.zeros((K, 1)), []
-    draw = jax.jit(partial(sample, planner=planner))
     for i in range(iterations):
-        V = draw(jax.random.fold_in(jax.random.key(0), i), U)
+        V = draw(jax.random.key(i), U)
         U = improve(U, V, SIMULATOR.rollout(X0, np.asarray(V)).observations, planner)
         plans.append(np.asarray(U, np.float64))
     return np.mean(plans[-average:], axis=0)
@@ -63,14 +69,14 @@ def iterate(planner: Planner, iterations: int, average: int) -> NDArray[np.float
 
 @pytest.mark.parametrize("lam", [0.005, 0.02])
 def test_with_the_control_term_the_plan_is_the_regulator_with_control_cost_lambda_over_two_beta(lam: float) -> None:
-    planner = Planner(K=K, M=3000, beta=0.02, lam=lam, control_term=1.0, smooth_window=1)
+    planner = replace(SAMPLING, lam=lam, control_term=1.0)
     optimum = riccati_plan(np.eye(1) * lam / (2 * planner.beta))
     assert np.abs(optimum).max() > 0.15
     np.testing.assert_allclose(iterate(planner, 30, 20), optimum, atol=0.004)
 
 
 def test_without_the_control_term_the_plan_goes_on_to_the_cheapest_states() -> None:
-    planner = Planner(K=K, M=3000, beta=0.02, lam=0.001, smooth_window=1)
+    planner = replace(SAMPLING, lam=0.001)
     plan = iterate(planner, 60, 10)
     best, start = cost(riccati_plan(1e-9 * np.eye(1))), cost(np.zeros((K, 1)))
     assert start > 3 * best

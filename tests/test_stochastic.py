@@ -144,10 +144,10 @@ def test_a_sequence_with_one_bad_rollout_among_several_has_infinite_cost() -> No
 
 def test_a_controller_with_many_rollouts_plans_as_if_it_knew_the_expected_cost() -> None:
     """The wind adds the same constant to E[S] of every V here, so the expected cost has the weights of calm air."""
-    planner = Planner(K=K, M=16, beta=0.3, lam=1.0)
+    planner = Planner(K=K, M=M, beta=0.3, lam=1.0)
     calm = Controller(JaxSimulator(linear, lambda x: x, start, control_dim=1), square, planner)
     errors = []
-    for M_s in (1, 256):
+    for M_s in (1, 64):
         controller = Controller(WINDY, square, planner, M_s=M_s)
         found = []
         for seed in range(6):
@@ -156,4 +156,4 @@ def test_a_controller_with_many_rollouts_plans_as_if_it_knew_the_expected_cost()
             found.append(controller.act(X0) - calm.act(X0))
         errors.append(np.sqrt(np.mean(np.square(found))))
     assert errors[0] > 0.03
-    assert errors[1] < errors[0] / 6
+    assert errors[1] < errors[0] / 3
