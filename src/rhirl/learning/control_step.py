@@ -79,7 +79,7 @@ def plan(
         U = smooth(update(weighing.w, V, U, S), planner)
         # Without a usable rollout there is nothing to learn from: no weight at all, and `learn` stands still.
         w = jnp.where(jnp.isfinite(S), weighing.w, 0.0)
-        spread = jnp.std(S, where=jnp.isfinite(S))
+        spread = jnp.where(jnp.isfinite(S).any(), jnp.std(S, where=jnp.isfinite(S)), 0.0)
         return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
 
     U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
@@ -116,7 +116,7 @@ def learn(
     usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
     before = (cost.network, optimiser_state)
     network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
-    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), jnp.nanmean(planned.spread))
+    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), planned.spread.mean())
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
 
 
