@@ -149,6 +149,8 @@ def test_training_off_a_terminal_is_quiet_and_log_friendly(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_module("rhirl.experiments.train"), "EVALUATION_EPISODES", 1)
+    for forced in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(forced, raising=False)
     words = ["train", "pendulum", "--episodes", "3", "--out", str(tmp_path / "run"), "--set", *SETTINGS]
     main(words)
     said = capfd.readouterr()
