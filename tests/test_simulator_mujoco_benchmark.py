@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rhirl.simulators.benchmark import Comparable, measure, measure_memory, measure_planning_model, measure_threads
+from rhirl.simulators.jax import JaxSimulator
 from rhirl.simulators.mujoco import MujocoSimulator
-from rhirl.simulators.pendulum import PendulumSimulator
 from test_simulator_mujoco import HOPPER
 
 
@@ -21,7 +22,10 @@ def test_throughput_is_compared_with_the_engine_and_with_gymnasium() -> None:
 
 
 def test_a_simulator_without_an_engine_to_compare_with_is_timed_alone() -> None:
-    result = measure(PendulumSimulator, samples=6, horizon=3, repetitions=2)
+    def integrator() -> JaxSimulator:
+        return JaxSimulator(lambda x, v: x + v, lambda x: x, lambda key: jnp.zeros(1), control_dim=1)
+
+    result = measure(integrator, samples=6, horizon=3, repetitions=2)
     assert result["steps_per_s"] > 0
     assert "bare_steps_per_s" not in result
 
