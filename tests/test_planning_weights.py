@@ -25,7 +25,7 @@ from rhirl.planning import (
 )
 
 Costs = NDArray[np.float32]
-always_the_same = settings(derandomize=True, deadline=None, max_examples=100)
+always_the_same = settings(derandomize=True, deadline=None, max_examples=60)
 
 jitted_weights = jax.jit(weights)
 jitted_weigh = jax.jit(weigh, static_argnames="planner")
