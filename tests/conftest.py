@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,9 @@ SETTINGS = (
     "planner.knots=None",
     "deploy=None",
 )
+
+# Jobs in the background inherit an ignored Ctrl-C, and so would every process a test starts to interrupt it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
