@@ -180,11 +180,11 @@ class _Times:
         self._cpu: defaultdict[str, list[float]] = defaultdict(list)
 
     def interleave(self, runs: Mapping[str, Callable[[], object]], repetitions: int) -> None:
-        """Run all in turn, `repetitions` times after one that does not count."""
+        """Run all in turn, forwards and backwards, `repetitions` times after one that does not count."""
         for repetition in range(repetitions + 1):
-            for name, run in runs.items():
+            for name in list(runs)[:: -1 if repetition % 2 else 1]:
                 wall, cpu = time.perf_counter(), time.process_time()
-                run()
+                runs[name]()
                 if repetition > 0:
                     self._wall[name].append(time.perf_counter() - wall)
                     self._cpu[name].append(time.process_time() - cpu)
