@@ -17,7 +17,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 		{ echo "rhirl needs Python 3.11 or newer; say which with: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--editable ".[mujoco,box2d,minari,dev]"
+		--editable ".[mujoco,box2d,minari,cluster,dev]"
 	@touch $@
 
 demo: install
