@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.simulators.box2d.settings import inline_kernel
+from rhirl.simulators.car.scene import HULL_CENTER
 
 F = np.float32
 HULL = 0
@@ -41,10 +42,6 @@ VISITED = NEW_LAP + 1
 PAINTED = VISITED + WORDS
 """First of 16 numbers: tiles a wheel or the hull has touched (they have turned plain grey)."""
 STATE_DIM = PAINTED + WORDS
-
-HULL_CENTER = np.array([1.47744971796612e-09, -0.08253091633319855], np.float32)
-"""Centre of mass of the hull in its own frame; a wheel's is its origin."""
-
 
 class Frame(NamedTuple):
     """Origin of a body (Box2D's `position`) and the sine and cosine of its angle."""
