@@ -7,6 +7,8 @@ points, their difference and its weight; `Scratch.corners` the indices behind it
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,20 @@ F = np.float32
 AX, AY, BX, BY, DX, DY, WEIGHT = range(7)
 CORNER_A, CORNER_B, OLD_A, OLD_B = range(4)
 MAX_ITERATIONS = 20
+
+
+class Simplex(Protocol):
+    """Whatever holds a simplex: this lander's `Scratch`, or another scene's."""
+
+    @property
+    def simplex(self) -> NDArray[np.float32]:
+        """(3, 7)."""
+        ...
+
+    @property
+    def corners(self) -> NDArray[np.int64]:
+        """(3, 4)."""
+        ...
 
 
 @kernel
@@ -38,12 +54,12 @@ def distance(
         for i in range(count):
             corners[i, OLD_A], corners[i, OLD_B] = corners[i, CORNER_A], corners[i, CORNER_B]
         if count == 2:
-            count = _closest_on_segment(scratch)
+            count = closest_on_segment(scratch)
         elif count == 3:
-            count = _closest_in_triangle(scratch)
+            count = closest_in_triangle(scratch)
         if count == 3:
             break
-        dx, dy = _search_direction(simplex, count)
+        dx, dy = search_direction(simplex, count)
         if dx * dx + dy * dy < EPSILON * EPSILON:
             break
         corner_a = support_edge(ground, edge, -dx, -dy)
@@ -130,7 +146,7 @@ def _length(simplex: NDArray[np.float32]) -> F:
 
 
 @kernel
-def _search_direction(simplex: NDArray[np.float32], count: int) -> tuple[F, F]:
+def search_direction(simplex: NDArray[np.float32], count: int) -> tuple[F, F]:
     """Point from the simplex to the origin."""
     wx, wy = simplex[0, DX], simplex[0, DY]
     if count == 1:
@@ -142,7 +158,7 @@ def _search_direction(simplex: NDArray[np.float32], count: int) -> tuple[F, F]:
 
 
 @kernel
-def _keep(scratch: Scratch, target: int, source: int) -> None:
+def _keep(scratch: Simplex, target: int, source: int) -> None:
     for j in range(7):
         scratch.simplex[target, j] = scratch.simplex[source, j]
     for j in range(2):
@@ -150,7 +166,7 @@ def _keep(scratch: Scratch, target: int, source: int) -> None:
 
 
 @kernel
-def _closest_on_segment(scratch: Scratch) -> int:
+def closest_on_segment(scratch: Simplex) -> int:
     """Weigh the two corners for the point closest to the origin; return how many corners it needs."""
     s = scratch.simplex
     ex, ey = s[1, DX] - s[0, DX], s[1, DY] - s[0, DY]
@@ -172,7 +188,7 @@ def _weigh(s: NDArray[np.float32], i: int, j: int, first: F, second: F) -> None:
 
 
 @kernel
-def _closest_in_triangle(scratch: Scratch) -> int:
+def closest_in_triangle(scratch: Simplex) -> int:
     """Reduce the triangle to the part closest to the origin: a corner, a side, or (3) the origin is inside."""
     s = scratch.simplex
     x1, y1, x2, y2, x3, y3 = s[0, DX], s[0, DY], s[1, DX], s[1, DY], s[2, DX], s[2, DY]

@@ -1,6 +1,7 @@
 """What CarRacing builds: shapes, masses and hinges, read from a car that Gymnasium makes.
 
-Box2D keeps inverse masses to itself; they are formed here from its numbers with its roundings. All wheels are equal.
+Box2D keeps inverse masses to itself; they are formed here from its numbers with its roundings. All wheels are
+equal.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from rhirl.simulators.box2d.settings import (
 from rhirl.simulators.car import hinge as hg
 from rhirl.simulators.car import tyres
 from rhirl.simulators.car.hinge import prepare_hinge, settle_hinge, sweep_hinge, warm_start_hinge
+from rhirl.simulators.car.overlap import Overlap, make_overlap
 from rhirl.simulators.car.road import Road, touch_tiles
 from rhirl.simulators.car.scene import MASS_B
 from rhirl.simulators.car.state import (
@@ -56,8 +57,10 @@ from rhirl.simulators.car.state import (
 F = np.float32
 
 # Numba's cache only looks at the file of the function it caches. As a default argument the checksum of all sources
-# becomes part of the signature, so that an edit anywhere in this package compiles anew.
-_SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+# becomes part of the signature, so that an edit anywhere in the physics compiles anew.
+_FOLDER = Path(__file__).parent
+_FILES = [*sorted(_FOLDER.glob("[!r]*.py")), _FOLDER / "road.py", *sorted((_FOLDER.parent / "box2d").glob("*.py"))]
+_SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in _FILES))
 
 
 class Scratch(NamedTuple):
@@ -69,8 +72,7 @@ class Scratch(NamedTuple):
     """(4 · HINGE,): see `hinge`."""
     frames: NDArray[np.float32]
     """(5, 4): origin, sine and cosine of each body of one car."""
-    corners: NDArray[np.float64]
-    """(8, 2): see `road`."""
+    overlap: Overlap
 
 
 @outer_kernel
@@ -81,22 +83,20 @@ def simulate(
     rewards: NDArray[np.float64],
     over: NDArray[np.bool_],
     trail: NDArray[np.float64],
-    scored: bool = True,
     sources: int = _SOURCES,
 ) -> None:
     """Drive n ≤ LANES cars for K steps, in place.
 
     states: (n, D); actions: (n, K, 3), Gymnasium's steer, gas and brake; rewards: (n, K) and over: (n, K), filled
     in: the environment's reward and whether the episode ends there; trail: (n, K, D), filled with the state after
-    each step unless it has no rows. Cars drive on after the end, as they do in Gymnasium. `scored` is False for
-    the step inside `reset`, which costs nothing.
+    each step unless it has no rows. Cars drive on after the end, as they do in Gymnasium.
     """
     n, K, _ = actions.shape
     scratch = Scratch(
         np.zeros(15 * LANES, np.float32),
         np.zeros(WHEELS * hg.HINGE, np.float32),
         np.zeros((BODIES, 4), np.float32),
-        np.zeros((8, 2)),
+        make_overlap(),
     )
     # Vector loops leave no remainder to scalar code if they run over whole groups of lanes.
     lanes = (n + 15) // 16 * 16
@@ -106,14 +106,15 @@ def simulate(
         _sweep(scratch, lanes)
         for lane in range(n):
             _finish(states[lane], scratch, lane)
-            if scored:
-                rewards[lane, k], over[lane, k] = _score(states[lane], len(road.tiles))
+            rewards[lane, k], over[lane, k] = _score(states[lane], len(road.tiles))
             if len(trail) > 0:
                 trail[lane, k] = states[lane]
 
 
 @kernel
-def _prepare(state: NDArray[np.float64], action: NDArray[np.float64], road: Road, scratch: Scratch, lane: int) -> None:
+def _prepare(
+    state: NDArray[np.float64], action: NDArray[np.float64], road: Road, scratch: Scratch, lane: int
+) -> None:
     """Apply the controls, touch the road, and set a lane up for its sweeps."""
     velocities, frames = scratch.velocities, scratch.frames
     for body in range(BODIES):
@@ -131,7 +132,7 @@ def _prepare(state: NDArray[np.float64], action: NDArray[np.float64], road: Road
             angle = F(state[b + ANGLE]) - F(state[ANGLE])
             old = state[JOINT + 4 * wheel : JOINT + 4 * wheel + 4]
             prepare_hinge(scratch.hinges, lane, wheel, old, frames[0, 2], frames[0, 3], angle, push.motor_speed)
-    touch_tiles(state, road, frames, scratch.corners)
+    touch_tiles(state, road, frames, scratch.overlap)
     for wheel in range(WHEELS - 1, -1, -1):
         warm_start_hinge(velocities, scratch.hinges, lane, wheel)
 

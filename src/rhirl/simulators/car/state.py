@@ -40,8 +40,9 @@ WORDS = MAX_TILES // 32
 VISITED = NEW_LAP + 1
 """First of 16 numbers: tiles a wheel has touched (they count)."""
 PAINTED = VISITED + WORDS
-"""First of 16 numbers: tiles a wheel or the hull has touched (they have turned plain grey)."""
+"""First of 16 numbers: plain grey tiles, which are every third one and all that a wheel or the hull has touched."""
 STATE_DIM = PAINTED + WORDS
+
 
 class Frame(NamedTuple):
     """Origin of a body (Box2D's `position`) and the sine and cosine of its angle."""

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.envs.box2d.car_racing import PLAYFIELD, CarRacing
 from numpy.typing import NDArray
 
+from rhirl.simulators.car.bridge import read_car
 from rhirl.simulators.car.state import MAX_TILES
 
 CELL = 4.0
@@ -23,7 +24,7 @@ class Track(NamedTuple):
 
     seed: int
     start: NDArray[np.float64]
-    """(3,): angle, x, y of the car before its first step."""
+    """(STATE_DIM,): the car after `reset`, which makes a first step of its own."""
     tiles: NDArray[np.float32]
     """(N, 4, 2): corners of the tiles as Box2D holds them, counter-clockwise."""
     polygons: NDArray[np.float64]
@@ -62,7 +63,7 @@ def _generator() -> UndrawnCarRacing:
 
 
 def track_of(env: gymnasium.Env[Any, Any], seed: int) -> Track:
-    """Read the track of an environment."""
+    """Read the track of an environment that has just been reset."""
     racing: Any = env.unwrapped
     if len(racing.road) > MAX_TILES:
         raise ValueError(f"the track of seed {seed} has {len(racing.road)} tiles, more than {MAX_TILES}")
@@ -77,7 +78,7 @@ def track_of(env: gymnasium.Env[Any, Any], seed: int) -> Track:
     cells, members = _grid(tiles)
     return Track(
         seed,
-        np.array(racing.track[0][1:4]),
+        read_car(racing),
         tiles,
         polygons,
         colors.astype(np.uint8),
