@@ -1,0 +1,92 @@
+"""Read the raw results back: one evaluation per run and noise level, as `results/runs` holds them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rhirl.experiments.run import RunDirectory
+from rhirl.tasks import TASKS
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run's score at one noise level, in the episodes whose seeds belong to the run's."""
+
+    task: str
+    label: str
+    """Method, preset and variant, as the folder is called: `rhirl`, `rhirl-paper`."""
+    noise: float
+    """Noise acted under."""
+    learned_at: float
+    """Noise learned under."""
+    seed: int
+    return_mean: float
+    expert_return: float
+    ratio: float
+    """To the expert in the same episodes, under the same noise."""
+    score: float
+    calm_ratio: float | None
+    """To the expert from the same starts but without noise, as the paper's table 2 has it."""
+
+
+def read_results(root: Path) -> list[Result]:
+    """Read every evaluation below a folder of runs, `<task>/<label>/noise<σ>/seed<k>`."""
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root}: no such folder of results; say where with --results")
+    return [result for run in find_runs(root) for result in _results(run)]
+
+
+def find_runs(root: Path) -> list[RunDirectory]:
+    """List the runs below a folder, in the order of their names."""
+    return [RunDirectory(path.parent) for path in sorted(root.glob("*/*/noise*/seed*/config.json"))]
+
+
+def label(run: RunDirectory) -> str:
+    """Method, preset and variant of a run."""
+    return run.path.parts[-3]
+
+
+def _results(run: RunDirectory) -> Iterator[Result]:
+    seed = run.path.name.removeprefix("seed")
+    found = [json.loads(path.read_text()) for path in sorted(run.path.glob(f"eval/noise*-seed{seed}.json"))]
+    calm = next((one["expert_return"] for one in found if one["noise"] == 0), None)
+    for one in found:
+        task = TASKS.get(one["task"])
+        yield Result(
+            run.path.parts[-4],
+            label(run),
+            one["noise"],
+            one["learned_at_noise"],
+            one["run_seed"],
+            one["return_mean"],
+            one["expert_return"],
+            one["ratio"],
+            one["score"],
+            None if task is None or calm is None else task.ratio(one["return_mean"], calm),
+        )
+
+
+def curve(run: RunDirectory) -> dict[str, NDArray[np.float64]]:
+    """Read a run's learning curve: return and score at each evaluation, over steps and over seconds of learning.
+
+    Seconds are Σ Δ(executed steps) / (steps per second), which leaves out evaluating and being interrupted.
+    """
+    lines = run.read_metrics()
+    executed = np.array([line["steps/executed"] for line in lines], np.float64)
+    pace = np.array([line["time/steps_per_s"] for line in lines], np.float64)
+    seconds = np.cumsum(np.diff(executed, prepend=0.0) / pace)
+    kept = [i for i, line in enumerate(lines) if "eval/return" in line]
+    columns = {
+        "executed": executed,
+        "simulated": np.array([line.get("steps/simulated", np.nan) for line in lines], np.float64),
+        "seconds": seconds,
+        "return": np.array([line.get("eval/return", np.nan) for line in lines], np.float64),
+        "score": np.array([line.get("eval/score", np.nan) for line in lines], np.float64),
+    }
+    return {name: values[kept] for name, values in columns.items()}
