@@ -1,4 +1,4 @@
-"""Read a running CarRacing through the public interface of pybox2d, and one number from beneath it.
+"""Read and write a running CarRacing through the public interface of pybox2d, and one number from beneath it.
 
 Box2D does not tell how long a body has been at rest. That number lies behind three others in the body's memory
 that can be set at will, so that a trial body shows where; on a build where it shows nothing, all timers are read as
@@ -17,11 +17,12 @@ import numpy as np
 from gymnasium.envs.box2d.car_racing import CarRacing
 from numpy.typing import NDArray
 
-from rhirl.simulators.box2d.settings import DT
+from rhirl.simulators.box2d.settings import DT, POSITION_ITERATIONS, VELOCITY_ITERATIONS
 from rhirl.simulators.car import state as s
 
 # A body is at least this long.
 BODY_BYTES = 192
+TRIAL_STEPS = 3
 
 
 def racing(env: gymnasium.Env[Any, Any]) -> Any:
@@ -32,7 +33,7 @@ def racing(env: gymnasium.Env[Any, Any]) -> Any:
     if not inner.continuous or inner.domain_randomize or inner.lap_complete_percent != 0.95:
         raise ValueError("CarRacingSimulator needs CarRacing-v3 with its default arguments")
     if inner.car is None:
-        raise ValueError("reset the environment before reading its state")
+        raise ValueError("reset the environment before reading or writing its state")
     return inner
 
 
@@ -50,10 +51,42 @@ def read_car(env: gymnasium.Env[Any, Any]) -> NDArray[np.float64]:
     score = inner.t, inner.reward, inner.prev_reward, inner.tile_visited_count, inner.new_lap
     state[s.TIME : s.VISITED] = score
     visited = [tile.road_visited for tile in inner.road]
-    painted = [bool((tile.color == inner.road_color).all()) for tile in inner.road]
+    painted = [tile.color[0] == inner.road_color[0] for tile in inner.road]
     state[s.VISITED : s.PAINTED] = _words(visited)
     state[s.PAINTED :] = _words(painted)
     return state
+
+
+def write_car(env: gymnasium.Env[Any, Any], state: NDArray[np.float64]) -> None:
+    """Put an environment on the same track into a state; impulses cannot be set and are approached by trial steps.
+
+    The trial steps also make Box2D find the tiles under the wheels.
+    """
+    inner = racing(env)
+    for _ in range(TRIAL_STEPS):
+        _write_bodies(inner, state)
+        inner.world.Step(float(DT), VELOCITY_ITERATIONS, POSITION_ITERATIONS)
+    _write_bodies(inner, state)
+    for i, wheel in enumerate(inner.car.wheels):
+        wheel.omega, wheel.phase, wheel.gas = state[s.WHEEL + 4 * i : s.WHEEL + 4 * i + 3].tolist()
+    inner.t, inner.reward, inner.prev_reward = state[[s.TIME, s.REWARD, s.PREVIOUS_REWARD]].tolist()
+    inner.tile_visited_count, inner.new_lap = int(state[s.VISITED_COUNT]), bool(state[s.NEW_LAP])
+    visited, painted = _members(state[s.VISITED : s.PAINTED]), _members(state[s.PAINTED :])
+    for i, tile in enumerate(inner.road):
+        tile.road_visited = visited[i]
+        tile.color[:] = inner.road_color + (0 if painted[i] else 0.01 * (i % 3) * 255)
+
+
+def _write_bodies(inner: Any, state: NDArray[np.float64]) -> None:
+    for i, body in enumerate([inner.car.hull, *inner.car.wheels]):
+        x, y, angle, vx, vy, spin, _ = state[s.BODY * i : s.BODY * (i + 1)].tolist()
+        # Box2D takes the origin and derives the centre of mass: correct the one by the error of the other.
+        origin = np.array([x, y], np.float32)
+        for _ in range(2):
+            body.transform = origin.tolist(), angle
+            origin = origin + (np.array([x, y], np.float32) - np.array(body.worldCenter, np.float32))
+        body.linearVelocity, body.angularVelocity = (vx, vy), spin
+        body.awake = True
 
 
 def _words(members: list[bool]) -> NDArray[np.float64]:
@@ -61,6 +94,12 @@ def _words(members: list[bool]) -> NDArray[np.float64]:
     bits = np.zeros(s.MAX_TILES, np.uint8)
     bits[: len(members)] = members
     return np.packbits(bits, bitorder="little").view("<u4").astype(np.float64)
+
+
+def _members(words: NDArray[np.float64]) -> list[bool]:
+    """Unpack a set of tiles."""
+    bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
+    return bits.astype(bool).tolist()
 
 
 def _time_at_rest(body: Any) -> float:

@@ -87,3 +87,11 @@ def joint_angle(states: NDArray[np.float64], wheel: int) -> NDArray[np.float64]:
     """Return the steering angle (…) of a wheel of cars (…, STATE_DIM), rounded as Box2D rounds it."""
     angles = states[..., [BODY * (1 + wheel) + ANGLE, ANGLE]].astype(np.float32)
     return (angles[..., 0] - angles[..., 1]).astype(np.float64)
+
+
+def body_origin(states: NDArray[np.float64], body: int = HULL) -> NDArray[np.float64]:
+    """Return Box2D's `position` (…, 2) of a body of cars (…, STATE_DIM)."""
+    x, y, angle = np.moveaxis(states[..., BODY * body : BODY * body + 3].astype(np.float32), -1, 0)
+    lx, ly = HULL_CENTER if body == HULL else np.zeros(2, np.float32)
+    s, c = np.sin(angle), np.cos(angle)
+    return np.stack([x - (c * lx - s * ly), y - (s * lx + c * ly)], axis=-1).astype(np.float64)

@@ -25,6 +25,8 @@ class Track(NamedTuple):
     seed: int
     start: NDArray[np.float64]
     """(STATE_DIM,): the car after `reset`, which makes a first step of its own."""
+    line: NDArray[np.float64]
+    """(N, 4): Gymnasium's `track`: polar angle, heading, x, y along the middle of the road."""
     tiles: NDArray[np.float32]
     """(N, 4, 2): corners of the tiles as Box2D holds them, counter-clockwise."""
     polygons: NDArray[np.float64]
@@ -79,6 +81,7 @@ def track_of(env: gymnasium.Env[Any, Any], seed: int) -> Track:
     return Track(
         seed,
         read_car(racing),
+        np.array(racing.track),
         tiles,
         polygons,
         colors.astype(np.uint8),
