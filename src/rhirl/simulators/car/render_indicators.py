@@ -7,10 +7,10 @@ Gymnasium itself.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.simulators.box2d.settings import kernel
 from rhirl.simulators.car.render_window import BAR_TOP, FRAME, PAINTED_H, PAINTED_W
 from rhirl.simulators.car.state import ANGLE, BODY, OMEGA, SPIN, VX, VY, WHEEL
 
@@ -20,7 +20,7 @@ UNIT_X, UNIT_Y = PAINTED_W / 40.0, PAINTED_H / 40.0
 SPEED_BAR, FRONT_BAR, REAR_BAR, STEERING_BAR, YAW_BAR = range(5)
 
 
-@nb.njit(cache=True)
+@kernel
 def draw_indicators(
     state: NDArray[np.float64], factor: int, colors: NDArray[np.float32], out: NDArray[np.uint8]
 ) -> None:
@@ -35,17 +35,19 @@ def draw_indicators(
     _sideways(30, -0.8 * state[SPIN], 0.8, factor, colors[YAW_BAR], out)
 
 
-@nb.njit(cache=True)
+@kernel
 def _upright(
     place: int, value: float, gain: float, factor: int, color: NDArray[np.float32], out: NDArray[np.uint8]
 ) -> None:
     """Draw a bar that rises from its base; like Gymnasium's, none for less than 1e-4 of what it shows."""
     if abs(value) > 1e-4 * gain:
         base, end = PAINTED_H - UNIT_Y, np.trunc(PAINTED_H - (UNIT_Y + UNIT_Y * value))
-        _rectangle(place * UNIT_X, (place + 1) * UNIT_X, min(base, end), max(base, end), factor, color, out)
+        # A bar's last column is painted over by the bar that touches it.
+        right = (place + 1) * UNIT_X - (1 if 7 <= place <= 9 else 0)
+        _rectangle(place * UNIT_X, right, min(base, end), max(base, end), factor, color, out)
 
 
-@nb.njit(cache=True)
+@kernel
 def _sideways(
     place: int, value: float, gain: float, factor: int, color: NDArray[np.float32], out: NDArray[np.uint8]
 ) -> None:
@@ -56,7 +58,7 @@ def _sideways(
         _rectangle(min(base, end), max(base, end), top, bottom, factor, color, out)
 
 
-@nb.njit(cache=True)
+@kernel
 def _rectangle(
     x0: float,
     x1: float,
@@ -66,13 +68,13 @@ def _rectangle(
     color: NDArray[np.float32],
     out: NDArray[np.uint8],
 ) -> None:
-    """Blend a rectangle of painted pixels, its last row and column included, into the frame."""
+    """Add a rectangle of painted pixels, its last row and column included, to the black below the picture."""
     width, height = factor * PAINTED_W / FRAME, factor * PAINTED_H / FRAME
     left, right = max(x0 / width, 0.0), min((x1 + 1) / width, float(out.shape[1]))
-    top, bottom = max(y0 / height, 0.0), min((y1 + 1) / height, float(out.shape[0]))
+    top, bottom = max(y0 / height, float(BAR_TOP // factor)), min((y1 + 1) / height, float(out.shape[0]))
     for i in range(int(top), int(np.ceil(bottom))):
         tall = min(bottom, i + 1.0) - max(top, float(i))
         for j in range(int(left), int(np.ceil(right))):
             share = tall * (min(right, j + 1.0) - max(left, float(j)))
             for k in range(out.shape[2]):
-                out[i, j, k] = int(out[i, j, k] * (1 - share) + share * color[k] + 0.5)
+                out[i, j, k] += int(share * color[k] + 0.5)

@@ -4,8 +4,8 @@ The playfield is cut into blocks of one metre. Most show one colour and hold onl
 the road, kerbs, seams between tiles) own a place in a pool of finely drawn blocks. A whole track then takes a few
 megabytes, stays in the processor's cache, and a pixel over a plain block costs one look.
 
-Colours are numbers: `OUTSIDE`, `MEADOW`, `GRASS`, `WHITE`, `RED`, and `TILE + i` for road tile i, whose colour changes
-when it is touched. The texture does not depend on that; a palette made for each state does.
+Colours are numbers: `OUTSIDE`, `MEADOW`, `GRASS`, `WHITE`, `RED`, and `TILE + i` for road tile i, whose colour
+changes when it is touched. The texture does not depend on that; a palette made for each state does.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.simulators.box2d.settings import inline_kernel, outer_kernel
 from rhirl.simulators.car.track import Track
 
 OUTSIDE, MEADOW, GRASS, WHITE, RED, TILE = range(6)
@@ -27,9 +27,9 @@ PATCH = FIELD / 20.0
 BLOCKS = 800
 TEXELS = 16
 
-# What a block holds. 0 … POOL − 1: the number of its only colour. POOL + k: place k in the pool, where one look will
-# do, because the colours are alike (road tiles). Below zero a pixel needs several looks: EDGE is a border of the
-# grass, which is computed, EDGE − 1 − k is place k in the pool.
+# What a block holds. 0 … POOL − 1: the number of its only colour. POOL + k: place k in the pool, where one look
+# will do, because the colours are alike (road tiles). Below zero a pixel needs more: EDGE is a border of the grass,
+# which is computed, EDGE − 1 − k is place k in the pool.
 POOL = 1 << 16
 EDGE = -1
 
@@ -62,28 +62,27 @@ def draw_texture(track: Track, margin: float, grow: float) -> Texture:
     return Texture(blocks, pool[:kept].copy())
 
 
-@nb.njit(cache=True, inline="always")
+@inline_kernel
 def ground(x: float, y: float) -> int:
     """Return the colour of the ground beside the road."""
     if abs(x) > FIELD or abs(y) > FIELD:
         return OUTSIDE
-    return GRASS if (int(np.floor(x / PATCH)) | int(np.floor(y / PATCH))) & 1 == 0 else MEADOW
+    # Shifted by an even number of patches, so that cutting off the fraction rounds down.
+    return GRASS if (int(x / PATCH + 24.0) | int(y / PATCH + 24.0)) & 1 == 0 else MEADOW
 
 
-@nb.njit(cache=True, inline="always")
+@inline_kernel
 def look(blocks: NDArray[np.int32], pool: NDArray[np.uint16], x: float, y: float) -> int:
-    """Return the colour at (x, y)."""
+    """Return the colour at (x, y), which must lie on a block."""
     u, v = x + BLOCKS / 2, y + BLOCKS / 2
-    i, j = int(v), int(u)
-    if not (u >= 0 and v >= 0 and i < BLOCKS and j < BLOCKS):
-        return OUTSIDE
+    i, j = np.uint32(v), np.uint32(u)
     block = blocks[i, j]
     if 0 <= block < POOL:
         return block
     if block == EDGE:
         return ground(x, y)
     place = block - POOL if block >= POOL else EDGE - 1 - block
-    return pool[place, int((v - i) * TEXELS), int((u - j) * TEXELS)]
+    return pool[place, np.uint32((v - i) * TEXELS), np.uint32((u - j) * TEXELS)]
 
 
 @cache
@@ -94,7 +93,7 @@ def _meadow(margin: float) -> NDArray[np.int32]:
     return blocks
 
 
-@nb.njit(cache=True)
+@outer_kernel
 def _fill_meadow(margin: float, blocks: NDArray[np.int32]) -> None:
     for i in range(BLOCKS):
         for j in range(BLOCKS):
@@ -107,7 +106,7 @@ def _fill_meadow(margin: float, blocks: NDArray[np.int32]) -> None:
 
 
 def _half_planes(polygons: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the edges of convex polygons (P, 4, 2) as (a, b, c) with ax + by ≤ c inside, a² + b² = 1: (P, 4, 3)."""
+    """Return the edges of convex polygons (P, 4, 2) as (a, b, c), ax + by ≤ c inside, a² + b² = 1: (P, 4, 3)."""
     ahead = np.roll(polygons, -1, axis=1) - polygons
     x, y = polygons[..., 0], polygons[..., 1]
     turn = np.sign(np.sum(x * np.roll(y, -1, axis=1) - y * np.roll(x, -1, axis=1), axis=1))
@@ -116,14 +115,14 @@ def _half_planes(polygons: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([normal, np.sum(normal * polygons, axis=-1, keepdims=True)], axis=-1)
 
 
-@nb.njit(cache=True, inline="always")
+@inline_kernel
 def _span(polygon: NDArray[np.float64], axis: int, reach: float) -> tuple[int, int]:
     """Return the first and last block of a polygon's bounding box."""
     low, high = polygon[:, axis].min() - reach, polygon[:, axis].max() + reach
     return max(int(np.floor(low + BLOCKS / 2)), 0), min(int(np.floor(high + BLOCKS / 2)), BLOCKS - 1)
 
 
-@nb.njit(cache=True)
+@outer_kernel
 def _claim(polygons: NDArray[np.float64], reach: float, owner: NDArray[np.int32]) -> int:
     """Number the blocks that a polygon may come near; return how many there are."""
     places = 0
@@ -138,7 +137,7 @@ def _claim(polygons: NDArray[np.float64], reach: float, owner: NDArray[np.int32]
     return places
 
 
-@nb.njit(cache=True)
+@outer_kernel
 def _fill(
     polygons: NDArray[np.float64],
     half_planes: NDArray[np.float64],
@@ -172,7 +171,7 @@ def _fill(
                             pool[owner[i, j], r, s] = numbers[p]
 
 
-@nb.njit(cache=True)
+@outer_kernel
 def _sort(owner: NDArray[np.int32], pool: NDArray[np.uint16], reach: int, blocks: NDArray[np.int32]) -> int:
     """Decide what each claimed block holds and move the places still needed to the front of the pool.
 
