@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 from rhirl.cli.output import Counting, Json, Noise, TaskName, print_json, say
 
-Method = Literal["rhirl"]
+Method = Literal["rhirl", "firl", "airl", "gail", "bc"]
 RunArgument = Annotated[Path, arg(metavar="RUN", help="A run directory.")]
 
 
@@ -52,7 +52,7 @@ def train(
 
     Args:
         task: The task's name; `rhirl tasks` lists them.
-        method: How to learn.
+        method: How to learn; airl and bc need demonstrated controls, the others states only.
         noise: Noise of the demonstrations, and of the system the learner acts in.
         seed: Of everything random.
         preset: `default` is what we recommend, `paper` the published algorithm.
@@ -80,7 +80,8 @@ def train(
             say(f"{stopped}\nGo on with: rhirl train {task} --out {run.path} --resume")
             sys.exit(130)
     if not quiet:
-        say(f"learned: {run.cost}\nNext: rhirl eval {run.path}; rhirl report {run.path}")
+        learned = run.cost if run.cost.exists() else run.policy
+        say(f"learned: {learned}\nNext: rhirl eval {run.path}; rhirl report {run.path}")
 
 
 def expert(

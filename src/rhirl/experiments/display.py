@@ -13,6 +13,21 @@ from rich.progress import Progress as Bar
 
 from rhirl.experiments.train import Progress
 
+WORDS: dict[str, Callable[[Any], str]] = {
+    "eval/return": "return {:.1f}".format,
+    "eval/score": "score {:.3f}".format,
+    "train/loss": "loss {:+.2f}".format,
+    "train/held_out": "held out {:+.2f}".format,
+    "train/accuracy": "told apart {:.2f}".format,
+    "train/reward": "reward {:+.2f}".format,
+    "train/temperature": "temperature {:.3g}".format,
+    "mppi/ess": "ESS {:.1f}".format,
+    "mppi/spread": "spread {:.2f}".format,
+    "steps/executed": lambda count: f"executed {short(count)}",
+    "steps/simulated": lambda count: f"simulated {short(count)}",
+    "time/steps_per_s": "{:.0f} steps/s".format,
+}
+
 
 class Display:
     """Shows the progress of a run: `with Display("pendulum", learning) as show: train(…, show=show)`."""
@@ -53,19 +68,9 @@ class Display:
 
 
 def learning(line: dict[str, Any]) -> str:
-    """Write a line of RHIRL's log for a person."""
-    parts = []
-    if "eval/return" in line:
-        parts.append(f"return {line['eval/return']:.1f}  score {line['eval/score']:.3f}")
-    parts += [
-        f"loss {line['train/loss']:+.2f}",
-        f"ESS {line['mppi/ess']:.1f}",
-        f"spread {line['mppi/spread']:.2f}",
-        f"executed {short(line['steps/executed'])}",
-        f"simulated {short(line['steps/simulated'])}",
-        f"{line['time/steps_per_s']:.0f} steps/s",
-    ]
-    if line["sim/invalid"]:
+    """Write a line of a method's log for a person: what the line has, in this order."""
+    parts = [write(line[key]) for key, write in WORDS.items() if line.get(key) is not None]
+    if line.get("sim/invalid"):
         parts.append(f"invalid {short(line['sim/invalid'])}")
     return "  ".join(parts)
 

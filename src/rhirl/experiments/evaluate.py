@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.costs import load_cost
 from rhirl.demos import Agent, run_episode
-from rhirl.experiments.agents import PlanningAgent, RandomAgent, expert_agent
-from rhirl.experiments.presets import from_dict
+from rhirl.experiments.agents import RandomAgent, expert_agent
+from rhirl.experiments.methods import get_method
+from rhirl.experiments.presets import build
 from rhirl.experiments.run import RunDirectory, surroundings
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
-from rhirl.learning import Controller
 from rhirl.tasks import Task, get_task
 
 Progress = Callable[[int, float], None]
@@ -40,11 +39,8 @@ def evaluate(
 def load_agent(run: RunDirectory) -> tuple[Task, Agent]:
     """Make the agent a run has learned."""
     config = run.config()
-    task = get_task(config.task)
-    hyper = from_dict(config.hyper)
-    simulator = task.simulator()
-    controller = Controller(simulator, load_cost(run.cost), hyper.acting, M_s=hyper.M_s, seed=config.seed)
-    return task, PlanningAgent(controller, simulator)
+    task, method = get_task(config.task), get_method(config.method)
+    return task, method.load(task, run, build(method.config, config.hyper), config.seed)
 
 
 def evaluate_run(

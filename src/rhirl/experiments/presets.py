@@ -6,20 +6,33 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from rhirl.learning import Config
 from rhirl.tasks import Task
 
+Kind = TypeVar("Kind")
+
 
 def configure(task: Task, preset: str = "default", overrides: Iterable[str] = ()) -> Config:
-    """Build the configuration of a preset, with overrides such as `lr=1e-3` or `planner.M=100` applied.
+    """Build RHIRL's configuration of a preset, with overrides such as `lr=1e-3` or `planner.M=100` applied.
 
     An acting planner that the preset does not have starts as the learning one: `deploy.M=400` changes M only.
     """
-    if preset not in task.presets:
-        raise ValueError(f"{task.name} has no preset {preset!r}; there are {', '.join(sorted(task.presets))}")
-    values = {key: dict(v) if isinstance(v, Mapping) else v for key, v in task.presets[preset].items()}
+    return choose(Config, task.presets, task.name, preset, overrides)
+
+
+def choose(
+    kind: type[Kind],
+    presets: Mapping[str, Mapping[str, Any]],
+    task: str,
+    preset: str = "default",
+    overrides: Iterable[str] = (),
+) -> Kind:
+    """Build a method's configuration of one of its presets for a task, with overrides applied."""
+    if preset not in presets:
+        raise ValueError(f"{task} has no preset {preset!r}; there are {', '.join(sorted(presets))}")
+    values = {key: dict(v) if isinstance(v, Mapping) else v for key, v in presets[preset].items()}
     for override in sorted(overrides, key=lambda text: text.startswith("deploy.")):
         name, equals, text = override.partition("=")
         if not equals:
@@ -33,17 +46,22 @@ def configure(task: Task, preset: str = "default", overrides: Iterable[str] = ()
             if not isinstance(target, dict):
                 raise ValueError(f"no setting {name}: {part} is a single value")
         target[leaf] = _value(text)
-    return from_dict(values)
+    return build(kind, values)
 
 
-def to_dict(config: Config) -> dict[str, Any]:
+def to_dict(config: Any) -> dict[str, Any]:
     """Turn a configuration into plain JSON values."""
     return asdict(config)
 
 
 def from_dict(values: Mapping[str, Any]) -> Config:
+    """Turn plain values into RHIRL's configuration."""
+    return build(Config, values)
+
+
+def build(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
     """Turn plain values into a configuration; a wrong name or type is an error that says what is wanted."""
-    config: Config = _build(Config, values, "")
+    config: Kind = _build(kind, values, "")
     return config
 
 
@@ -65,6 +83,10 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         return None
     if isinstance(kind, type) and is_dataclass(kind):
         return _build(kind, value, f"{name}.")
+    if get_origin(kind) is Literal:
+        if value in get_args(kind):
+            return value
+        raise ValueError(f"{name} is one of {', '.join(map(str, get_args(kind)))}, not {value!r}")
     if get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_typed(item, get_args(kind)[0], name) for item in value)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -72,6 +94,8 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         return kind(value)
     if kind is int and is_number and float(value).is_integer():
         return int(value)
+    if kind is str and isinstance(value, str):
+        return value
     raise ValueError(f"{name} is of type {getattr(hint, '__name__', hint)}, which {value!r} is not")
 
 

@@ -5,6 +5,7 @@ meta.json           what it was done with: versions, threads, demonstrations and
 metrics.jsonl       one line per logged iteration, appended as it happens
 checkpoints/        the learner's whole state, the newest few
 cost.safetensors    the learned cost
+policy.safetensors  the learned policy, for methods that have one
 eval/*.json         evaluations
 report.html         the report
 """
@@ -61,6 +62,11 @@ class RunDirectory:
     def cost(self) -> Path:
         """The learned cost."""
         return self.path / "cost.safetensors"
+
+    @property
+    def policy(self) -> Path:
+        """The learned policy, for methods that have one."""
+        return self.path / "policy.safetensors"
 
     @property
     def metrics(self) -> Path:

@@ -8,20 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
-from rhirl.costs import save_cost
 from rhirl.demos import bundled_path, sha256
-from rhirl.experiments.agents import PlanningAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import evaluate, scores, yardstick
 from rhirl.experiments.interrupt import StoppedError, stop_requested
+from rhirl.experiments.methods import Learner, get_method
 from rhirl.experiments.plan import find_demos
-from rhirl.experiments.presets import from_dict
+from rhirl.experiments.presets import build
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
-from rhirl.learning import RHIRL, Controller, Metrics
 from rhirl.tasks import get_task
 
 LOG_EVERY = 20
@@ -49,8 +46,8 @@ def train(
     force: bool = False,
     show: Callable[[Progress], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
-) -> RHIRL:
-    """Learn a cost inside a run directory.
+) -> Learner:
+    """Learn inside a run directory, whatever the method.
 
     Args:
         run: Where everything is written.
@@ -64,12 +61,10 @@ def train(
         config = run.config()
     elif run.exists():
         raise RunError(f"{run.path} holds a run already; go on with --resume, or choose another --out")
-    task = get_task(config.task)
+    task, method = get_task(config.task), get_method(config.method)
     path = None if config.demos == "bundled" else Path(config.demos)
-    demos = find_demos(task.name, config.noise, path, config.episodes, force=force)
-    hyper = from_dict(config.hyper)
-    simulator = task.simulator()
-    learner = RHIRL(simulator, demos, hyper, noise=config.noise, seed=config.seed)
+    demos = find_demos(task.name, config.noise, path, config.episodes, force=force, controls=method.needs_controls)
+    learner = method.start(task, demos, build(method.config, config.hyper), config.noise, config.seed)
     if resume:
         _resume(run, learner, warn)
     else:
@@ -79,22 +74,18 @@ def train(
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
     by = yardstick(task, agent_seeds, config.noise)
-    stops = _Schedule(hyper.iterations)
+    stops = _Schedule(learner.iterations)
     best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
     with stop_requested() as stop:
-        while learner.state.iteration < hyper.iterations:
-            began, before = time.perf_counter(), int(learner.state.executed)
-            metrics: list[Metrics] = []
-            target = min(int(learner.state.iteration) + LOG_EVERY, hyper.iterations)
-            while learner.state.iteration < target:
+        while not learner.finished:
+            began, before, metrics = time.perf_counter(), learner.executed, []
+            target = min(learner.iteration + LOG_EVERY, learner.iterations)
+            while learner.iteration < target and not learner.finished:
                 metrics.append(learner.step())
-            line = _line(learner, metrics)
-            line["time/steps_per_s"] = (line["steps/executed"] - before) / (time.perf_counter() - began)
-            if stops.evaluate(target):
-                controller = Controller(
-                    simulator, learner.learned_cost, hyper.acting, M_s=hyper.M_s, seed=config.seed
-                )
-                returns = evaluate(task, PlanningAgent(controller, simulator), agent_seeds, config.noise)
+            iteration, line = learner.iteration, learner.line(metrics)
+            line["time/steps_per_s"] = (learner.executed - before) / (time.perf_counter() - began)
+            if stops.evaluate(iteration) or learner.finished:
+                returns = evaluate(task, learner.agent(), agent_seeds, config.noise)
                 line |= {
                     "eval/return": float(returns.mean()),
                     "eval/score": scores(task, returns, by)["score"],
@@ -102,12 +93,14 @@ def train(
                 best = max(line["eval/return"], -np.inf if best is None else best)
             run.append_metrics(line)
             stopping = stop()  # asked once: a request while this is being saved is heard the next time
-            if stops.checkpoint(target) or stopping:
-                save_cost(learner.learned_cost, run.cost)
-                save_checkpoint(learner.state, run.checkpoints, target)
-            show(Progress(target, hyper.iterations, line, best))
-            if stopping and target < hyper.iterations:
-                raise StoppedError(f"stopped at iteration {target} of {hyper.iterations}; everything is saved")
+            if stops.checkpoint(iteration) or learner.finished or stopping:
+                learner.save(run)
+                save_checkpoint(learner.state, run.checkpoints, iteration)
+            show(Progress(iteration, learner.iterations, line, best))
+            if stopping and not learner.finished:
+                learner.close()
+                raise StoppedError(f"stopped at iteration {iteration} of {learner.iterations}; everything is saved")
+    learner.close()
     return learner
 
 
@@ -129,29 +122,9 @@ class _Schedule:
         return iteration == self.iterations or iteration * times // self.iterations > before
 
 
-def _resume(run: RunDirectory, learner: RHIRL, warn: Callable[[str], None]) -> None:
+def _resume(run: RunDirectory, learner: Learner, warn: Callable[[str], None]) -> None:
     state, path, refused = latest(run.checkpoints, learner.state)
     for error in refused:
         warn(f"{error}; using {path.name} instead")
     learner.restore(state)
     run.rewind_metrics(int(state.iteration))
-
-
-def _line(learner: RHIRL, metrics: list[Metrics]) -> dict[str, Any]:
-    """Average what the last control steps reported, and count."""
-    means = {
-        name: float(np.mean(values))
-        for name, values in zip(Metrics._fields, zip(*jax.device_get(metrics), strict=True), strict=True)
-    }
-    state = learner.state
-    return {
-        "iteration": int(state.iteration),
-        "steps/executed": int(state.executed),
-        "steps/simulated": int(state.simulated),
-        "steps/episodes": int(state.episode.max()) + 1,
-        "sim/invalid": int(state.invalid),
-        "train/loss": means["loss"],
-        "mppi/ess": means["ess"],
-        "mppi/lambda": means["lam"],
-        "mppi/spread": means["spread"],
-    }

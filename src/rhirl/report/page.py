@@ -52,14 +52,15 @@ def write_report(run: RunDirectory, pictures_to: Path | None = None) -> Path:
         run: The run.
         pictures_to: A folder in which to keep the pictures as files too.
     """
-    if not run.cost.exists():
-        raise RunError(f"{run.path} has no cost yet: train it first")
     config = run.config()
-    pictures = [_learning(run), *_task_pictures(run), _health(run)]
+    if not run.cost.exists() and not run.policy.exists():
+        raise RunError(f"{run.path} has learned nothing yet: train it first")
+    pictures = [_learning(run), *_task_pictures(run), *_health(run)]
     for picture in pictures if pictures_to else []:
         name = f"{config.task}-{picture.title.lower().replace(' ', '-').strip('?')}.{picture.kind}"
         Path(pictures_to or ".", name).write_bytes(picture.content)
-    title = f"{config.task}: a cost learned from {config.episodes} demonstrations"
+    what = "a cost" if run.cost.exists() else "a policy"
+    title = f"{config.task}: {what} learned from {config.episodes} demonstrations"
     lead = f"{config.method}, preset {config.preset}, control noise σ = {config.noise:g}, seed {config.seed}"
     settings = html.escape(json.dumps(config.hyper, indent=1))
     page = (
@@ -105,14 +106,16 @@ def _learning(run: RunDirectory) -> Picture:
     )
 
 
-def _health(run: RunDirectory) -> Picture:
-    """Whether the planner kept a choice."""
+def _health(run: RunDirectory) -> list[Picture]:
+    """Whether the planner kept a choice, where there was one."""
+    if "planner" not in run.config().hyper:
+        return []
     figure = planner_health(run.read_metrics(), from_dict(run.config().hyper).planner.M)
     caption = (
         "Left: how many of the sampled plans carry weight; near 1, planning is just picking the best one. "
         "Right: how much the learned cost tells the samples apart."
     )
-    return Picture("Was the planner healthy?", png(figure), caption)
+    return [Picture("Was the planner healthy?", png(figure), caption)]
 
 
 def _task_pictures(run: RunDirectory) -> list[Picture]:
@@ -126,17 +129,17 @@ def _task_pictures(run: RunDirectory) -> list[Picture]:
         name: [run_episode(env, who, horizon=task.T, noise=config.noise, seed=seed).observations for seed in seeds]
         for name, who in (("expert", expert_agent(task, config.noise)), ("learned", agent))
     }
-    figure = pendulum.cost_map(load_cost(run.cost), shown["expert"], shown["learned"])
     lowest = min(range(SHOWN_EPISODES), key=lambda i: float(shown["expert"][i][0, 0]))  # the longest swing-up
     moving = pendulum.animation(shown["expert"][lowest], shown["learned"][lowest])
+    motion = Picture("In motion", moving, "The expert and the learned controller from the same start.", "gif")
+    if not run.cost.exists():
+        return [motion]
     caption = (
         "Dark is cheap. The demonstrations held only states; that upright and still is good, and which way leads "
         f"there, was learned. Lines: {SHOWN_EPISODES} episodes from the same starts."
     )
-    return [
-        Picture("Learned cost", png(figure), caption),
-        Picture("In motion", moving, "The expert and the learned controller from the same start.", "gif"),
-    ]
+    figure = pendulum.cost_map(load_cost(run.cost), shown["expert"], shown["learned"])
+    return [Picture("Learned cost", png(figure), caption), motion]
 
 
 def _figure(picture: Picture) -> str:
