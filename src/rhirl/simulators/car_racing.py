@@ -87,7 +87,8 @@ class CarRacingSimulator:
 
     def observe(self, state: CarState) -> NDArray[np.uint8]:
         """Draw the frame (h, w, channels) of a state."""
-        return self.draw(state.seed, _checked(state)[None])[0]
+        car = _checked(state)
+        return self.draw(state.seed, car[None])[0]
 
     def step(self, state: CarState, control: ArrayLike, seed: int = 0) -> CarState:
         """Advance by 0.02 s; nothing about the car is random."""
