@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import tyro
 
-from rhirl.cli import bench, demos, runs
+from rhirl.cli import bench, demos, grids, runs
 from rhirl.cli.output import say
 
 Verbs = dict[str, Callable[..., None]]
@@ -20,8 +20,11 @@ VERBS: Verbs = {
     "tasks": runs.tasks,
     "train": runs.train,
     "eval": runs.evaluate,
-    "report": runs.report,
     "expert": runs.expert,
+    "grid": grids.grid,
+    "table": grids.table,
+    "figure": grids.figure,
+    "report": grids.report,
     "doctor": runs.doctor,
 }
 GROUPS: dict[str, tuple[str, Verbs]] = {

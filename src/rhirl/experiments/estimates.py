@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import BUILT_IN
 from rhirl.experiments.progress import Seen
+from rhirl.experiments.results import curve
+from rhirl.experiments.run import RunDirectory
 
 Kind = tuple[str, str]
 """What cells of like duration share: the task, and method, preset and variant in one word."""
@@ -40,14 +42,24 @@ def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
     kinds = set()
     for cell in cells:
         kinds.add((cell.task, cell.label))
-        path = root / cell.folder / "timing.json"
-        if path.exists():
-            took = json.loads(path.read_text())
-            finished[cell.task, cell.label].append(took["training_s"] + took["evaluation_s"])
+        took = _took(RunDirectory(root / cell.folder))
+        if took:
+            finished[cell.task, cell.label].append(took)
     measured = measured_times()["cells"]
     found = {kind: measured.get(kind[0], {}).get(kind[1]) for kind in kinds}
-    found |= {kind: sum(took) / len(took) for kind, took in finished.items()}
+    found |= {kind: sum(seconds) / len(seconds) for kind, seconds in finished.items()}
     return {kind: seconds for kind, seconds in found.items() if seconds is not None}
+
+
+def _took(run: RunDirectory) -> float:
+    """Return what a finished run took; one made outside a grid left only the seconds it learned for."""
+    path = run.path / "timing.json"
+    if path.exists():
+        took = json.loads(path.read_text())
+        return took["training_s"] + took["evaluation_s"]
+    if run.checkpoints.exists() or not run.exists():
+        return 0.0
+    return float(curve(run)["seconds"].max(initial=0.0))
 
 
 def estimate(cells: Sequence[Cell], known: dict[Kind, float]) -> Estimate:

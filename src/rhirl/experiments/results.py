@@ -75,12 +75,14 @@ def _results(run: RunDirectory) -> Iterator[Result]:
 def curve(run: RunDirectory) -> dict[str, NDArray[np.float64]]:
     """Read a run's learning curve: return and score at each evaluation, over steps and over seconds of learning.
 
-    Seconds are Σ Δ(executed steps) / (steps per second), which leaves out evaluating and being interrupted.
+    Seconds are Σ Δ(executed steps) / (steps per second), which leaves out evaluating and being interrupted. For a
+    method that only looks at demonstrations, and executes nothing, all of them are zero.
     """
     lines = run.read_metrics()
     executed = np.array([line["steps/executed"] for line in lines], np.float64)
     pace = np.array([line["time/steps_per_s"] for line in lines], np.float64)
-    seconds = np.cumsum(np.diff(executed, prepend=0.0) / pace)
+    steps = np.diff(executed, prepend=0.0)
+    seconds = np.cumsum(np.divide(steps, pace, out=np.zeros_like(steps), where=pace > 0))
     kept = [i for i, line in enumerate(lines) if "eval/return" in line]
     columns = {
         "executed": executed,
