@@ -6,7 +6,7 @@ from rhirl.baselines.environments import ControlNoise, LearnedReward
 from rhirl.baselines.firl import FIRL, FIRLConfig
 from rhirl.baselines.gail import GAIL, GAILConfig
 from rhirl.baselines.imitation import ImitationConfig, Imitator
-from rhirl.baselines.reoptimise import Reoptimise, ReoptimiseConfig
+from rhirl.baselines.reoptimise import Reoptimise
 
 __all__ = [
     "AIRL",
@@ -22,5 +22,4 @@ __all__ = [
     "Imitator",
     "LearnedReward",
     "Reoptimise",
-    "ReoptimiseConfig",
 ]

@@ -33,7 +33,7 @@ class AIRLConfig(ImitationConfig):
 
     gradient_penalty: float = 1.0
     """Coefficient of (‖∂r/∂z‖ − 1)²; without it, r grows without bound where expert and policy never meet."""
-    recent: int = 50_000
+    recent: int = 10_000
     """The discriminator sees so many of the latest transitions."""
     edge: float = 0.01
     """Controls are kept so far from ±1 when their density is taken."""
@@ -93,7 +93,7 @@ class AIRL(Imitator[AIRLConfig]):
         def one(carry: tuple[Networks, Any], key: Array) -> tuple[tuple[Networks, Any], Metrics]:
             networks, moments = carry
             k_expert, k_learner, k_mix = jax.random.split(key, 3)
-            index = jax.random.randint(k_expert, (config.batch,), 0, len(demonstrated.d))
+            index = jax.random.randint(k_expert, (config.batch,), 0, lesson.experts.steps)
             expert = Transitions(*(column[index] for column in demonstrated))
             learner = recent(lesson.replay, k_learner, config.batch, config.recent)
             (value, accuracy), gradient = jax.value_and_grad(loss, has_aux=True)(networks, expert, learner, k_mix)

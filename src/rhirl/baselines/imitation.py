@@ -28,6 +28,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
@@ -64,6 +65,8 @@ class ImitationConfig:
     """Iterations between two lessons of the cost."""
     absorbing: bool = True
     """Whether the state in which an episode terminates counts for all the time that was left."""
+    average: float = 0.98
+    """Decay per iteration of the running average of the actor, which is the learned policy; 0 keeps the last."""
     floor: float = 1e-2
     """Smallest deviation used to normalise a coordinate of the observation."""
     limit: float = 5.0
@@ -89,6 +92,8 @@ class Experts(NamedTuple):
     """(N,)"""
     transitions: Transitions
     """Σ L of them, for methods that need controls; the reward column holds zeros."""
+    steps: Array
+    """() Σ L"""
 
 
 class Lesson(NamedTuple):
@@ -107,6 +112,8 @@ class State(NamedTuple):
     """Everything a run knows between two iterations."""
 
     learner: Learner
+    average: Actor
+    """The running average of the actor."""
     rows: Array
     """What the replay buffer holds."""
     inserted: Array
@@ -148,6 +155,8 @@ class Imitator(ABC, Generic[Config]):
         self.experts = _experts(demos, self.envs.m, type(self).needs_controls)
         self.normalise = Normaliser.of(demos.states(), floor=config.floor, limit=config.limit)
         self.learner = init(sac, self.envs.n, self.envs.m)
+        # The learner's own arrays are donated to its updates.
+        self.average: Actor = jax.tree.map(jnp.copy, self.learner.actor)
         self.replay = Replay.create(sac.capacity, self.envs.n, self.envs.m)
         key, self.key = jax.random.split(jax.random.key(seed))
         self.parameters = self.begin(config, key, self.normalise)
@@ -195,16 +204,11 @@ class Imitator(ABC, Generic[Config]):
     def step(self) -> Metrics:
         """Make one iteration."""
         exploring = self.exploring
-        self.ask()
+        self.ask(None if exploring else to_numpy(self.learner.actor))
         metrics: Metrics = {}
         if not exploring:
-            self.learner, metrics = practise(
-                type(self),
-                self.config,
-                self.learner,
-                self.replay,
-                self.parameters,
-                self.config.sac.updates_per_round,
+            self.learner, self.average, metrics = practise(
+                type(self), self.config, self.learner, self.average, self.replay, self.parameters
             )
         self.replay = insert(self.replay, jnp.asarray(self.take()))
         if not exploring and self.iteration % self.config.every == 0:
@@ -213,9 +217,8 @@ class Imitator(ABC, Generic[Config]):
             metrics |= learned
         return metrics
 
-    def ask(self) -> None:
-        """Have the environments stepped under the policy as it is."""
-        actor = None if self.exploring else to_numpy(self.learner.actor)
+    def ask(self, actor: Actor | None) -> None:
+        """Have the environments stepped under an actor, or at random."""
         self.envs.start(actor, self.config.sac.round_steps)
 
     def take(self) -> NDArray[np.float32]:
@@ -244,12 +247,12 @@ class Imitator(ABC, Generic[Config]):
         return self.learned_cost(jnp.asarray(x))
 
     def policy(self, **metadata: str) -> Policy:
-        """Take the actor out."""
-        return Policy(to_numpy(self.learner.actor), metadata)
+        """Take the policy out."""
+        return Policy(to_numpy(self.average), metadata)
 
     def act(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Return the control u (m,) the policy commands at observation x (n,)."""
-        return act(to_numpy(self.learner.actor), np.asarray(x, np.float32)[None])[0]
+        return act(to_numpy(self.average), np.asarray(x, np.float32)[None])[0]
 
     @property
     def state(self) -> State:
@@ -257,6 +260,7 @@ class Imitator(ABC, Generic[Config]):
         filled = min(int(self.replay.inserted), self.replay.capacity)
         return State(
             self.learner,
+            self.average,
             self.replay.rows[:filled],
             self.replay.inserted,
             self.parameters,
@@ -270,7 +274,8 @@ class Imitator(ABC, Generic[Config]):
         """Go on from a state as it was after some `step`."""
         rows = self.replay.rows.at[: len(state.rows)].set(state.rows)
         self.replay = eqx.tree_at(lambda r: (r.rows, r.inserted), self.replay, (rows, jnp.asarray(state.inserted)))
-        self.learner, self.parameters, self.key = state.learner, state.parameters, state.key
+        self.learner, self.average = state.learner, state.average
+        self.parameters, self.key = state.parameters, state.key
         self.envs.restore(state.environments)
         self.episodes, self.iteration = state.episodes, int(state.iteration)
 
@@ -285,11 +290,12 @@ class Imitator(ABC, Generic[Config]):
         return np.zeros((self.config.sac.envs, self.envs.n), np.float32)
 
 
-@partial(jax.jit, static_argnames=("method", "config", "count"), donate_argnames=("learner",))
+@partial(jax.jit, static_argnames=("method", "config"), donate_argnames=("learner", "average"))
 def practise(
-    method: type[Imitator[Any]], config: Any, learner: Learner, replay: Replay, parameters: Any, count: int
-) -> tuple[Learner, Metrics]:
-    """Make `count` updates of SAC on batches paid by the method's cost; metrics are their means."""
+    method: type[Imitator[Any]], config: Any, learner: Learner, average: Actor, replay: Replay, parameters: Any
+) -> tuple[Learner, Actor, Metrics]:
+    """Make an iteration's updates of SAC on batches paid by the method's cost; metrics are their means."""
+    count = config.sac.updates_per_round
     key, k_index, k_noise = jax.random.split(learner.key, 3)
     index = draw(replay, k_index, (count, config.sac.batch))
     noise = jax.random.normal(k_noise, (count, 2, config.sac.batch, replay.m))
@@ -301,7 +307,8 @@ def practise(
         return learner, {**metrics, "reward": paid.mean()}
 
     learner, metrics = jax.lax.scan(one, eqx.tree_at(lambda s: s.key, learner, key), (index, noise))
-    return learner, jax.tree.map(jnp.mean, metrics)
+    average = optax.incremental_update(learner.actor, average, 1.0 - config.average)
+    return learner, average, jax.tree.map(jnp.mean, metrics)
 
 
 @partial(jax.jit, static_argnames=("method", "config"))
@@ -339,4 +346,4 @@ def _experts(demos: Demonstrations, m: int, needs_controls: bool) -> Experts:
     early = np.concatenate([np.full(k, k < T) for k in L])
     d = (last & early).astype(np.float32)
     transitions = Transitions(*map(jnp.asarray, (before, u, np.zeros_like(d), d, after)))
-    return Experts(jnp.asarray(states), jnp.asarray(L), transitions)
+    return Experts(jnp.asarray(states), jnp.asarray(L), transitions, jnp.asarray(len(d)))

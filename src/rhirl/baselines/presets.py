@@ -15,7 +15,7 @@ from rhirl.baselines.airl import AIRLConfig
 from rhirl.baselines.bc import BCConfig
 from rhirl.baselines.firl import FIRLConfig
 from rhirl.baselines.gail import GAILConfig
-from rhirl.baselines.reoptimise import ReoptimiseConfig
+from rhirl.baselines.imitation import ImitationConfig
 
 Settings = dict[str, Any]
 
@@ -24,7 +24,7 @@ CONFIGS: dict[str, type[Any]] = {
     "airl": AIRLConfig,
     "gail": GAILConfig,
     "bc": BCConfig,
-    "reoptimise": ReoptimiseConfig,
+    "reoptimise": ImitationConfig,
 }
 
 STEPS = {"pendulum": 40_000, "lunar_lander": 300_000, "hopper": 1_000_000}
@@ -76,7 +76,7 @@ def _published(method: str, task: str) -> Settings:
         "round_steps": 50,
         "random_steps": 1_000,
     }
-    learned = {"lr": rate, "weight_decay": 1e-3, "absorbing": False}
+    learned = {"lr": rate, "weight_decay": 1e-3, "absorbing": False, "average": 0.0}
     if method == "firl":
         # A lesson every 5,000 steps; the discriminator's settings are the authors', the paper gives the reward's.
         reward = {"reward_lr": rate, "reward_decay": 1e-3, "gradient_penalty": 0.0}
@@ -89,4 +89,4 @@ def _published(method: str, task: str) -> Settings:
     if method == "airl":
         unshaped = {"gradient_penalty": 4.0, "updates": 50, "recent": 1_000_000, "shaped": False}
         return {**learned, "sac": sac, **unshaped}
-    return {"absorbing": False, "sac": sac}
+    return {**learned, "sac": sac}

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jax import Array
 
 from rhirl.baselines.imitation import ImitationConfig, Imitator, Lesson, Metrics, stationary
-from rhirl.costs import Cost, Normaliser, load_cost
+from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Transitions
 
 
-@dataclass(frozen=True)
-class ReoptimiseConfig(ImitationConfig):
-    """How a policy is optimised for a given cost; settings of learning a cost have no effect."""
-
-    cost: str = "cost.safetensors"
-    """The file that holds the cost."""
-
-
-class Reoptimise(Imitator[ReoptimiseConfig]):
-    """SAC, paid −g."""
+class Reoptimise(Imitator[ImitationConfig]):
+    """SAC, paid −g; assign the cost to `parameters` before the first step."""
 
     @staticmethod
-    def begin(config: ReoptimiseConfig, key: Array, normalise: Normaliser) -> Cost:
-        """Read the cost."""
-        return load_cost(config.cost)
+    def begin(config: ImitationConfig, key: Array, normalise: Normaliser) -> Cost:
+        """Draw a cost, in the place of the one that is given."""
+        return Cost(normalise, MLP.of(key, len(normalise.mean), config.hidden))
 
     @staticmethod
-    def reward(config: ReoptimiseConfig, parameters: Cost, batch: Transitions) -> Array:
+    def reward(config: ImitationConfig, parameters: Cost, batch: Transitions) -> Array:
         """Pay −g."""
         return stationary(config, lambda x: -parameters(x), batch)
 
     @staticmethod
-    def teach(config: ReoptimiseConfig, parameters: Cost, lesson: Lesson, key: Array) -> tuple[Cost, Metrics]:
+    def teach(config: ImitationConfig, parameters: Cost, lesson: Lesson, key: Array) -> tuple[Cost, Metrics]:
         """Learn nothing."""
         return parameters, {}
 

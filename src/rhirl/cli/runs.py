@@ -127,6 +127,7 @@ def evaluate(
     episodes: int = 50,
     noise: Annotated[float | None, arg(metavar="σ")] = None,
     seed: int = 0,
+    reoptimise: bool = False,
     json: Json = False,
 ) -> None:
     """Score a run in the plain Gymnasium environment, on seeds that training never saw.
@@ -136,13 +137,21 @@ def evaluate(
         episodes: How many episodes.
         noise: Standard deviation of the control noise; by default that of the run.
         seed: Which block of evaluation seeds.
+        reoptimise: First optimise a policy anew for the learned cost, under this noise (firl, airl).
         json: Print one JSON document on standard output.
     """
     from rhirl.experiments import RunDirectory, evaluate_run
+    from rhirl.experiments.display import Display, learning
+    from rhirl.experiments.reoptimise import reoptimise as optimise
     from rhirl.report.page import summary
 
+    learned, policy = RunDirectory(run), None
+    if reoptimise:
+        level = learned.config().noise if noise is None else noise
+        with Display(f"optimising at σ = {level:g}", learning, quiet=json) as display:
+            policy = optimise(learned, level, show=display)
     with Counting("evaluating", episodes) as progress:
-        result = evaluate_run(RunDirectory(run), episodes=episodes, noise=noise, seed=seed, progress=progress)
+        result = evaluate_run(learned, episodes=episodes, noise=noise, seed=seed, progress=progress, policy=policy)
     if json:
         print_json(result)
     else:

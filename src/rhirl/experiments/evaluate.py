@@ -50,6 +50,7 @@ def evaluate_run(
     noise: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    policy: RunDirectory | None = None,
 ) -> dict[str, Any]:
     """Evaluate a run on seeds that training never saw, and keep the result in the run's `eval/` folder.
 
@@ -59,9 +60,10 @@ def evaluate_run(
         noise: Standard deviation σ of the control noise; by default that of the run's demonstrations.
         seed: Which block of evaluation seeds.
         progress: Called after each episode.
+        policy: The run of a policy that was optimised anew for this run's cost, to be evaluated in its place.
     """
     config = run.config()
-    task, agent = load_agent(run)
+    task, agent = load_agent(policy or run)
     level = config.noise if noise is None else noise
     seeds = episode_seeds(EVALUATION, seed, episodes)
     returns = evaluate(task, agent, seeds, level, progress)
@@ -72,13 +74,15 @@ def evaluate_run(
         "noise": level,
         "learned_at_noise": config.noise,
         "run_seed": config.seed,
+        "reoptimised": policy is not None,
         "episodes": episodes,
         "seed": seed,
         **scores(task, returns, yardstick(task, seeds, level)),
         "returns": returns.tolist(),
         **surroundings(),
     }
-    run.write_json(f"eval/noise{level:g}-seed{seed}.json", result)
+    anew = "" if policy is None else "-reoptimised"
+    run.write_json(f"eval/noise{level:g}-seed{seed}{anew}.json", result)
     return result
 
 

@@ -5,6 +5,8 @@ A new method takes a class with the face of `Learner` and one line in `METHODS`.
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,16 +16,18 @@ import gymnasium
 import jax
 import numpy as np
 
-from rhirl.baselines import AIRL, BC, FIRL, GAIL, ControlNoise, Imitator, Reoptimise
+from rhirl.baselines import AIRL, BC, FIRL, GAIL, BCConfig, ControlNoise, ImitationConfig, Imitator, Reoptimise
 from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.costs import load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, PolicyAgent
-from rhirl.experiments.run import RunDirectory
+from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import RHIRL, Config, Controller, Metrics
 from rhirl.rl import Policy
 from rhirl.tasks import Task, get_task
 
+LONG = 100_000
+"""Environment steps from which on they are made in a process of their own."""
 Line = dict[str, Any]
 
 
@@ -80,8 +84,8 @@ class Learner(Protocol):
         ...
 
 
-Start = Callable[[Task, Demonstrations, Any, float, int], Learner]
-"""(task, demonstrations, configuration, noise, seed) → a learner at its beginning."""
+Start = Callable[[RunDirectory, Task, Demonstrations, Any, RunConfig], Learner]
+"""(where it runs, task, demonstrations, configuration, what was asked for) → a learner at its beginning."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,10 @@ class Method:
 class Planning:
     """RHIRL."""
 
-    def __init__(self, task: Task, demos: Demonstrations, config: Config, noise: float, seed: int) -> None:
-        self.rhirl = RHIRL(task.simulator(), demos, config, noise=noise, seed=seed)
+    def __init__(
+        self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
+    ) -> None:
+        self.rhirl = RHIRL(task.simulator(), demos, config, noise=asked.noise, seed=asked.seed)
         self.iterations = config.iterations
         self.restore, self.step = self.rhirl.restore, self.rhirl.step
 
@@ -164,10 +170,19 @@ class Planning:
 class Imitating:
     """f-IRL, AIRL or GAIL; they learn a policy beside a cost."""
 
-    def __init__(self, kind: type[Imitator[Any]], task: Task, demos: Demonstrations, config: Any, noise: float,
-                 seed: int, processes: int = 0) -> None:  # fmt: skip
-        make = partial(make_system, task.name, noise)
-        self.imitator = kind(make, demos, config, seed=seed, processes=processes)
+    def __init__(
+        self,
+        kind: type[Imitator[Any]],
+        run: RunDirectory,
+        task: Task,
+        demos: Demonstrations,
+        config: ImitationConfig,
+        asked: RunConfig,
+    ) -> None:
+        make = partial(make_system, task.name, asked.noise)
+        # The result is the same; a process costs a few seconds to start and lets stepping and learning overlap.
+        processes = int(config.steps >= LONG)
+        self.imitator = kind(make, demos, config, seed=asked.seed, processes=processes)
         self.task, self.iterations = task, config.iterations
         self.restore, self.step, self.close = self.imitator.restore, self.imitator.step, self.imitator.close
 
@@ -215,8 +230,10 @@ class Imitating:
 class Cloning:
     """Behaviour cloning; it learns a policy only."""
 
-    def __init__(self, task: Task, demos: Demonstrations, config: Any, noise: float, seed: int) -> None:
-        self.bc = BC(demos, config, seed=seed)
+    def __init__(
+        self, run: RunDirectory, task: Task, demos: Demonstrations, config: BCConfig, asked: RunConfig
+    ) -> None:
+        self.bc = BC(demos, config, seed=asked.seed)
         self.executed = 0
         self.task, self.iterations = task, config.iterations
         self.restore, self.step, self.close = self.bc.restore, self.bc.step, self.bc.close
@@ -252,6 +269,9 @@ class Cloning:
 
 def make_system(task: str, noise: float) -> gymnasium.Env[Any, Any]:
     """Make the environment a policy learns in: the task's own, with control noise σ."""
+    if multiprocessing.parent_process() is not None:
+        # A Ctrl-C reaches every process of a run; it is for the one that knows how to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     env = get_task(task).make_env(disable_env_checker=True).unwrapped
     return ControlNoise(env, noise) if noise else env
 
@@ -263,6 +283,15 @@ def _means(metrics: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         for name, value in reported.items():
             found.setdefault(name, []).append(value)
     return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def _reoptimise(
+    run: RunDirectory, task: Task, demos: Demonstrations, config: ImitationConfig, asked: RunConfig
+) -> Imitating:
+    """Begin with the cost that lies in the run directory already."""
+    learner = Imitating(Reoptimise, run, task, demos, config, asked)
+    learner.imitator.parameters = load_cost(run.cost)
+    return learner
 
 
 def _load_planner(task: Task, run: RunDirectory, config: Config, seed: int) -> Agent:
@@ -285,7 +314,7 @@ METHODS: dict[str, Method] = {
     "airl": _baseline("airl", partial(Imitating, AIRL), needs_controls=True),
     "gail": _baseline("gail", partial(Imitating, GAIL), has_cost=False),
     "bc": _baseline("bc", Cloning, needs_controls=True, has_cost=False),
-    "reoptimise": _baseline("reoptimise", partial(Imitating, Reoptimise)),
+    "reoptimise": _baseline("reoptimise", _reoptimise),
 }
 
 

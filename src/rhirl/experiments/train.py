@@ -64,7 +64,7 @@ def train(
     task, method = get_task(config.task), get_method(config.method)
     path = None if config.demos == "bundled" else Path(config.demos)
     demos = find_demos(task.name, config.noise, path, config.episodes, force=force, controls=method.needs_controls)
-    learner = method.start(task, demos, build(method.config, config.hyper), config.noise, config.seed)
+    learner = method.start(run, task, demos, build(method.config, config.hyper), config)
     if resume:
         _resume(run, learner, warn)
     else:
