@@ -159,6 +159,6 @@ def test_a_car_outside_the_field_sees_nothing_and_breaks_nothing() -> None:
 
 
 @pytest.mark.parametrize(("settings", "complaint"), [({"factor": 5}, "factor"), ({"looks": 4}, "looks")])
-def test_views_that_cannot_be_drawn_are_refused(settings: dict[str, int], complaint: str) -> None:
+def test_views_that_cannot_be_drawn_are_refused(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         View(**settings)

@@ -1,6 +1,20 @@
 """Cost networks g(x; θ) with their input normaliser; save and load."""
 
+from rhirl.costs.cnn import CNN, Pixels
+from rhirl.costs.cost import Cost, Network, network_of, normaliser_of
 from rhirl.costs.files import CostFileError, load_cost, save_cost
-from rhirl.costs.mlp import MLP, Cost, Normaliser
+from rhirl.costs.mlp import MLP, Normaliser
 
-__all__ = ["MLP", "Cost", "CostFileError", "Normaliser", "load_cost", "save_cost"]
+__all__ = [
+    "CNN",
+    "MLP",
+    "Cost",
+    "CostFileError",
+    "Network",
+    "Normaliser",
+    "Pixels",
+    "load_cost",
+    "network_of",
+    "normaliser_of",
+    "save_cost",
+]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from rhirl.costs.mlp import MLP, Cost, Normaliser
+from rhirl.costs.cnn import CHANNELS, CNN, FEATURES, Pixels
+from rhirl.costs.cost import Cost
+from rhirl.costs.mlp import MLP, Normaliser
 
 FORMAT = "rhirl-cost-1"
 
@@ -28,8 +29,7 @@ def save_cost(cost: Cost, path: str | Path) -> None:
     """Write a cost: first under a temporary name, then renamed, so that the file is whole or absent."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    n, *hidden = [weight.shape[0] for weight in cost.network.weights]
-    description = {"format": FORMAT, "kind": "mlp", "n": n, "hidden": hidden}
+    description = {"format": FORMAT, **_description(cost)}
     tensors = {name: np.asarray(leaf) for name, leaf in _named(cost).items()}
     temporary = path.with_name(path.name + ".tmp")
     with open(temporary, "wb") as file:
@@ -52,13 +52,13 @@ def load_cost(path: str | Path) -> Cost:
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise CostFileError(f"{path}: a safetensors file, but not a cost ({FORMAT}) written by rhirl")
     try:
-        blank = _blank(int(description["n"]), [int(h) for h in description["hidden"]])
+        blank = _blank(description)
     except (KeyError, TypeError, ValueError):
         raise CostFileError(f"{path}: its description does not name the sizes of a network") from None
     expected = _named(blank)
     if {name: leaf.shape for name, leaf in expected.items()} != {name: t.shape for name, t in tensors.items()}:
         raise CostFileError(
-            f"{path}: tensors do not fit a network with {description['n']} inputs and "
+            f"{path}: tensors do not fit a network with {description.get('shape') or description['n']} inputs and "
             f"hidden layers {description['hidden']}"
         )
     for name, tensor in tensors.items():
@@ -70,11 +70,35 @@ def load_cost(path: str | Path) -> Cost:
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
 
 
-def _blank(n: int, hidden: list[int]) -> Cost:
+def _description(cost: Cost) -> dict[str, Any]:
+    """Say what it takes to lay a cost out again."""
+    if isinstance(cost.network, CNN):
+        shape = [*cost.normalise.mask.shape[:2], cost.network.kernels[0].shape[2]]
+        hidden = [weight.shape[0] for weight in cost.network.head.weights[1:]]
+        return {"kind": "cnn", "shape": shape, "hidden": hidden}
+    n, *hidden = [weight.shape[0] for weight in cost.network.weights]
+    return {"kind": "mlp", "n": n, "hidden": hidden}
+
+
+def _blank(description: dict[str, Any]) -> Cost:
     """Lay out a cost by shapes alone: a file may claim any size, and nothing is allocated for a claim."""
-    shape: Any = partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
-    weights = tuple(shape(sizes) for sizes in pairwise([n, *hidden, 1]))
-    return Cost(Normaliser(shape((n,)), shape((n,)), shape(())), MLP(weights, tuple(shape((h,)) for h in hidden)))
+    hidden = [int(h) for h in description["hidden"]]
+    if description.get("kind") != "cnn":
+        n = int(description["n"])
+        return Cost(Normaliser(_shape(n), _shape(n), _shape()), _blank_mlp(n, hidden))
+    height, width, channels = (int(size) for size in description["shape"])
+    kernels = tuple(_shape(3, 3, *sizes) for sizes in pairwise([channels, *CHANNELS]))
+    network = CNN(kernels, tuple(_shape(b) for b in CHANNELS), _blank_mlp(FEATURES, hidden))
+    return Cost(Pixels(_shape(height, width, 1)), network)
+
+
+def _blank_mlp(n: int, hidden: list[int]) -> MLP:
+    weights = tuple(_shape(*sizes) for sizes in pairwise([n, *hidden, 1]))
+    return MLP(weights, tuple(_shape(h) for h in hidden))
+
+
+def _shape(*sizes: int) -> Any:
+    return jax.ShapeDtypeStruct(sizes, jnp.float32)
 
 
 def _named(cost: Cost) -> dict[str, Any]:

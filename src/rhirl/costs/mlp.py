@@ -1,4 +1,4 @@
-"""The state cost g(x; θ): a small network on normalised observations.
+"""A cost network for vectors, and what it sees of them.
 
     g(x) = network(clip((x − mean) / deviation, ±limit))
 
@@ -44,7 +44,7 @@ class Normaliser:
 
     def __call__(self, x: Array) -> Array:
         """Normalise x (..., n)."""
-        return jnp.clip((x - self.mean) / self.deviation, -self.limit, self.limit)
+        return jnp.clip((jnp.asarray(x, jnp.float32) - self.mean) / self.deviation, -self.limit, self.limit)
 
 
 @jax.tree_util.register_dataclass
@@ -62,10 +62,8 @@ class MLP:
         """Draw a network with n inputs and these hidden layers."""
         sizes = [n, *hidden, 1]
         keys = jax.random.split(key, 2 * len(sizes))
-        weights = [_uniform(k, (a, b), a) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=False)]
-        biases = [
-            _uniform(k, (b,), a) for k, a, b in zip(keys[len(sizes) :], sizes[:-2], sizes[1:-1], strict=False)
-        ]
+        weights = [uniform(k, (a, b), a) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=False)]
+        biases = [uniform(k, (b,), a) for k, a, b in zip(keys[len(sizes) :], sizes[:-2], sizes[1:-1], strict=False)]
         return cls(tuple(weights), tuple(biases))
 
     def __call__(self, z: Array) -> Array:
@@ -75,20 +73,7 @@ class MLP:
         return (z @ self.weights[-1])[..., 0]
 
 
-def _uniform(key: Array, shape: tuple[int, ...], fan_in: int) -> Array:
+def uniform(key: Array, shape: tuple[int, ...], fan_in: int) -> Array:
     """Draw from ±1/√fan_in, the usual start for a layer with `fan_in` inputs."""
     bound = fan_in**-0.5
     return jax.random.uniform(key, shape, minval=-bound, maxval=bound)
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Cost:
-    """g(x; θ): `normalise` is fixed, `network` holds θ."""
-
-    normalise: Normaliser
-    network: MLP
-
-    def __call__(self, x: Array) -> Array:
-        """Return g for any batch of observations: (..., n) → (...)."""
-        return self.network(self.normalise(jnp.asarray(x, jnp.float32)))

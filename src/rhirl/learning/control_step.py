@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from rhirl.costs import MLP, Cost
+from rhirl.costs import Cost, Network
 from rhirl.learning.config import Config
 from rhirl.learning.objective import ExpertStates, crop, expected_cost, expert_windows, loss, trajectory_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
@@ -90,7 +90,7 @@ def plan(
 @partial(jax.jit, static_argnames=("optimiser", "config"))
 def learn(
     cost: Cost,
-    average: MLP,
+    average: Network,
     optimiser_state: Any,
     observations: Array,
     planned: Planned,
@@ -98,10 +98,10 @@ def learn(
     experts: ExpertStates,
     optimiser: optax.GradientTransformation,
     config: Config,
-) -> tuple[MLP, MLP, Any, Metrics]:
+) -> tuple[Network, Network, Any, Metrics]:
     """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
 
-    def mean_loss(network: MLP) -> Array:
+    def mean_loss(network: Network) -> Array:
         def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
             windows = expert_windows(experts, t, config.planner.K)
             g = Cost(cost.normalise, network)

@@ -27,7 +27,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from rhirl.costs import MLP, Cost, Normaliser, load_cost, save_cost
+from rhirl.costs import Cost, load_cost, network_of, normaliser_of, save_cost
 from rhirl.demos import Demonstrations, disturbed
 from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics, learn, make_optimiser, plan, propose
@@ -67,7 +67,7 @@ class RHIRL:
         self.T = demos.horizon
         demos.check_fits(simulator.observation_shape)
         self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
-        self._normalise = Normaliser.of(demos.states(), floor=self.config.floor, limit=self.config.limit)
+        self._normalise = normaliser_of(demos.states(), floor=self.config.floor, limit=self.config.limit)
         self._optimiser = make_optimiser(self.config)
         self.state = self._initial_state()
         self._V: Array | None = None
@@ -159,7 +159,7 @@ class RHIRL:
     def _initial_state(self) -> LearnerState:
         config, B = self.config, self.config.parallel
         key_network, key = jax.random.split(jax.random.key(self.seed))
-        network = MLP.of(key_network, self.demos.observation_shape[0], config.hidden)
+        network = network_of(key_network, self.demos.observation_shape, config.hidden)
         zero = np.asarray(0, np.int64)
         episode = np.arange(B)
         return LearnerState(

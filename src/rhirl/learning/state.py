@@ -8,16 +8,16 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from rhirl.costs import MLP
+from rhirl.costs import Network
 from rhirl.simulators import State
 
 
 class LearnerState(NamedTuple):
     """The state of RHIRL between two control steps. `B` episodes run side by side."""
 
-    network: MLP
+    network: Network
     """θ, the parameters of the cost."""
-    average: MLP
+    average: Network
     """The running average of θ."""
     optimiser: Any
     """Adam's moments and step count."""
