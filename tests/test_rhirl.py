@@ -19,8 +19,9 @@ from rhirl.costs import Cost
 from rhirl.demos import DemonstrationError, Demonstrations, Metadata, from_episodes
 from rhirl.learning import RHIRL, Config, Controller
 from rhirl.learning.control_step import plan, propose
+from rhirl.learning.episodes import Episodes
 from rhirl.learning.objective import crop, expert_windows, loss, trajectory_cost
-from rhirl.learning.rhirl import EXECUTION
+from rhirl.learning.streams import EXECUTION, draw
 from rhirl.planning import Planner, smooth, warm_start, weigh
 from rhirl.simulators import Rollout
 from rhirl.simulators.jax import JaxSimulator
@@ -126,7 +127,7 @@ def test_process_noise_does_not_follow_the_control_noise(make_learner: Make) -> 
             return super().step(state, control, seed)
 
     learner = make_learner(Spy(), noise=0.3).learn(30)
-    own = {learner._draw(EXECUTION, i, b) for i in range(30) for b in range(2)}
+    own = {draw(learner.seed, EXECUTION, i, b) for i in range(30) for b in range(2)}
     assert len(set(given)) == 60
     assert own.isdisjoint(given)
 
@@ -180,7 +181,7 @@ def test_one_update_is_adam_on_the_gradient_plus_weight_decay(
 
 def test_weights_see_only_as_much_of_the_future_as_the_experts_have(make_learner: Make) -> None:
     learner = make_learner()
-    T, K = learner.T, learner.config.planner.K
+    T, K = learner.demos.horizon, learner.config.planner.K
     t = np.array([T - 2, 10])
     learner.restore(learner.state._replace(t=t))
     _, _, _, weighed = planned(learner)
@@ -197,7 +198,7 @@ def test_weights_see_only_as_much_of_the_future_as_the_experts_have(make_learner
 
 def test_episodes_start_apart_and_end_at_their_time(make_learner: Make) -> None:
     learner = make_learner()
-    T, starts = learner.T, []
+    T, starts = learner.demos.horizon, []
     for i in range(1, 2 * T + 1):
         before = learner.state
         learner.step()
@@ -206,7 +207,7 @@ def test_episodes_start_apart_and_end_at_their_time(make_learner: Make) -> None:
                 starts.append((i, b, int(learner.state.episode[b])))
                 assert learner.state.t[b] == 0
                 assert (np.asarray(learner.state.U[b]) == 0).all()
-                expected = learner.simulator.reset(learner._draw(0, int(learner.state.episode[b])))
+                expected = learner.simulator.reset(draw(learner.seed, 0, int(learner.state.episode[b])))
                 np.testing.assert_array_equal(learner.state.systems[b], expected)
             else:
                 assert learner.state.t[b] == before.t[b] + 1
@@ -216,12 +217,11 @@ def test_episodes_start_apart_and_end_at_their_time(make_learner: Make) -> None:
 @pytest.mark.parametrize(("T", "B"), [(3, 8), (100, 8), (5, 5), (1, 1)])
 def test_first_episodes_are_spread_and_none_is_empty(T: int, B: int) -> None:
     demos = straight_demos(np.zeros((1, T + 1, 3), np.float32))
-    learner = RHIRL(PendulumSimulator(), demos, Config(planner=Planner(K=2, M=2), hidden=(), parallel=B))
-    lengths = [learner._length(b) for b in range(B)]
+    episodes = Episodes(PendulumSimulator(), demos, Config(planner=Planner(K=2, M=2), parallel=B), seed=0)
+    lengths = [episodes.end(b) for b in range(B)]
     assert lengths == [max(1, T * (b + 1) // B) for b in range(B)]
     assert lengths[-1] == T
-    learner.state = learner.state._replace(episode=np.arange(B, 2 * B))
-    assert [learner._length(b) for b in range(B)] == [T] * B
+    assert [episodes.end(b) for b in range(B, 2 * B)] == [T] * B
 
 
 def test_a_terminated_system_starts_a_new_episode(make_learner: Make) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from rhirl.experiments.seeds import BLOCK, DEMONSTRATION, EVALUATION, REFERENCE, VALIDATION, episode_seeds
 from rhirl.learning import RHIRL
+from rhirl.learning.streams import draw
 from rhirl.simulators.pendulum import PendulumSimulator
 
 Bits = Callable[[Any], list[bytes]]
@@ -71,7 +72,7 @@ def test_the_blocks_of_seeds_do_not_overlap() -> None:
 
 def test_training_draws_below_what_is_evaluated(make_learner: Make) -> None:
     learner = make_learner(seed=12345)
-    draws = [learner._draw(stream, i) for stream in range(4) for i in range(250)]
+    draws = [draw(learner.seed, stream, i) for stream in range(5) for i in range(250)]
     assert max(draws) < VALIDATION
     assert len(set(draws)) == len(draws)
 

@@ -19,6 +19,10 @@ class Config:
     """Control steps to learn for; each makes one update of the cost."""
     parallel: int = 8
     """Episodes B learned from side by side: their gradients are averaged. The paper has 1."""
+    starts: float = 0.0
+    """Share of the learning episodes that begin at a demonstrated state and its time; the paper has 0."""
+    span: int | None = None
+    """Steps after which a learning episode is over; by default the task's T, as in the paper."""
     hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
     lr: float = 3e-4
@@ -45,5 +49,9 @@ class Config:
         for name in ("iterations", "parallel", "M_s"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 <= self.starts <= 1:
+            raise ValueError(f"starts is a share between 0 and 1, not {self.starts}")
+        if self.span is not None and self.span < 1:
+            raise ValueError(f"span must be at least 1, not {self.span}")
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, not {self.lr}")

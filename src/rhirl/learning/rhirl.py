@@ -32,11 +32,11 @@ from rhirl.demos import Demonstrations, disturbed
 from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics, learn, make_optimiser, plan, propose
 from rhirl.learning.controller import Controller
+from rhirl.learning.episodes import Episodes
 from rhirl.learning.objective import expert_states
 from rhirl.learning.state import LearnerState
+from rhirl.learning.streams import EXECUTION, PROCESS, SIMULATION, draw
 from rhirl.simulators import Simulator, State
-
-RESET, EXECUTION, SIMULATION, PROCESS = range(4)  # independent streams of randomness outside JAX
 
 
 class RHIRL:
@@ -64,11 +64,11 @@ class RHIRL:
         self.config = config or Config()
         self.noise = noise
         self.seed = seed
-        self.T = demos.horizon
         demos.check_fits(simulator.observation_shape)
         self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
         self._normalise = normaliser_of(demos.states(), floor=self.config.floor, limit=self.config.limit)
         self._optimiser = make_optimiser(self.config)
+        self._episodes = Episodes(simulator, demos, self.config, seed)
         self.state = self._initial_state()
         self._V: Array | None = None
         self._controller: Controller | None = None
@@ -98,7 +98,7 @@ class RHIRL:
             cost, state.average, state.optimiser, observations, planned, now, self._experts, self._optimiser, config
         )
         systems, t, episode = self._execute(np.asarray(u), index)
-        restarted = t == 0
+        restarted = episode != state.episode
         self._V = V_next
         if restarted.any():
             U = jnp.where(restarted[:, None, None], 0.0, U)
@@ -161,7 +161,7 @@ class RHIRL:
         key_network, key = jax.random.split(jax.random.key(self.seed))
         network = network_of(key_network, self.demos.observation_shape, config.hidden)
         zero = np.asarray(0, np.int64)
-        episode = np.arange(B)
+        starts = [self._episodes.begin(b) for b in range(B)]
         return LearnerState(
             network=network,
             average=network,
@@ -169,9 +169,9 @@ class RHIRL:
             U=jnp.zeros((B, config.planner.K, self.simulator.control_dim)),
             key=key,
             iteration=zero,
-            t=np.zeros(B, np.int64),
-            episode=episode,
-            systems=tuple(self.simulator.reset(self._draw(RESET, int(e))) for e in episode),
+            t=np.array([start.t for start in starts]),
+            episode=np.arange(B),
+            systems=tuple(start.system for start in starts),
             executed=zero,
             simulated=zero,
             invalid=zero,
@@ -183,7 +183,7 @@ class RHIRL:
         if self.config.M_s > 1:
             controls = np.repeat(controls, self.config.M_s, axis=1)
         rollouts = [
-            self.simulator.rollout(system, controls[b], seed=self._draw(SIMULATION, index, b))
+            self.simulator.rollout(system, controls[b], seed=draw(self.seed, SIMULATION, index, b))
             for b, system in enumerate(self.state.systems)
         ]
         valid = np.stack([r.valid for r in rollouts])
@@ -200,22 +200,9 @@ class RHIRL:
         for b, system in enumerate(systems):
             v = u[b]
             if self.noise:
-                v = disturbed(v, self.noise, np.random.default_rng(self._draw(EXECUTION, index, b)))
-            systems[b] = self.simulator.step(system, v, seed=self._draw(PROCESS, index, b))
-            if t[b] == self._length(b) or self.simulator.terminated(systems[b]):
-                t[b] = 0
+                v = disturbed(v, self.noise, np.random.default_rng(draw(self.seed, EXECUTION, index, b)))
+            systems[b] = self.simulator.step(system, v, seed=draw(self.seed, PROCESS, index, b))
+            if t[b] >= self._episodes.end(int(episode[b])) or self.simulator.terminated(systems[b]):
                 episode[b] = episode.max() + 1
-                systems[b] = self.simulator.reset(self._draw(RESET, int(episode[b])))
+                systems[b], t[b], _ = self._episodes.begin(int(episode[b]))
         return tuple(systems), t, episode
-
-    def _length(self, b: int) -> int:
-        """Steps of episode b: T, but the first round is cut short by turns, so that B episodes spread over time.
-
-        In step with each other they would all show the cost the same part of the task at once, then the next.
-        """
-        B = self.config.parallel
-        return self.T if self.state.episode[b] >= B else max(1, self.T * (b + 1) // B)
-
-    def _draw(self, stream: int, *index: int) -> int:
-        """Derive a seed from the run's seed, a stream and a position in it; below 2³⁰, which training owns."""
-        return int(np.random.SeedSequence([self.seed, stream, *index]).generate_state(1)[0]) >> 2

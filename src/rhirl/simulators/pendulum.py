@@ -77,6 +77,11 @@ class PendulumSimulator:
         """Put a running Pendulum-v1 into (θ, ω)."""
         _pendulum(env).state = np.array(state, np.float64)
 
+    def state_from_observation(self, observation: NDArray[Any]) -> NDArray[np.float64]:
+        """Return (θ, ω) with this observation, θ within ±π."""
+        cosine, sine, omega = np.asarray(observation, np.float64)
+        return np.array([np.arctan2(sine, cosine), omega])
+
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that is simulated."""
         return gymnasium.make("Pendulum-v1", g=self.g)

@@ -81,3 +81,12 @@ class EnvironmentSimulator(Simulator, Protocol):
     def restore(self, env: gymnasium.Env[Any, Any], state: State) -> None:
         """Put a running environment into a state."""
         ...
+
+
+@runtime_checkable
+class InvertibleSimulator(Simulator, Protocol):
+    """A simulator that can be put where a demonstration was."""
+
+    def state_from_observation(self, observation: NDArray[Any]) -> State:
+        """Return a state with this observation; what the observation does not tell is left at rest."""
+        ...
