@@ -3,9 +3,10 @@
     python benchmarks/baselines.py hopper/firl,gail,airl/0,0.5/0,1,2 --state /tmp/rivals --out results --seconds 580
 
 A word TASK/METHODS/NOISES/SEEDS stands for runs; `0:0.5` in the place of a noise level re-optimises the cost
-learned at 0 under 0.5. The runs of a method on a task share one process: their environments are stepped in a
-process each, and their updates are one compiled call under `jax.vmap`, so that a GPU has hardly more to do for six
-runs than for one. Everything else is that of `rhirl train`: presets, the order of events, the run directory.
+learned at 0 under 0.5, and `gail+reward=negative` in the place of a method changes its settings. The runs of a
+method on a task share one process: their environments are stepped in a process each, and their updates are one
+compiled call under `jax.vmap`, so that a GPU has hardly more to do for six runs than for one. Everything else is
+that of `rhirl train`: presets, the order of events, the run directory.
 
 Runs live in `--state`, with checkpoints, and go on there when called again. Those that are finished are evaluated
 on 50 episodes, at their own noise and, where they learned without any, at 0.2 and 0.5 too. Written to `--out`: the
@@ -65,15 +66,22 @@ class Cell:
     seed: int
     onto: float | None = None
     """The noise under which the cost learned at `noise` is re-optimised."""
+    settings: tuple[str, ...] = ()
+    """What is changed, as after `rhirl train --set`."""
+
+    @property
+    def label(self) -> str:
+        """The method, with what is changed."""
+        return "-".join((self.method, *self.settings))
 
     def learned(self, root: Path) -> RunDirectory:
         """Where the run lies that learns."""
-        return RunDirectory(root / self.task / self.method / f"noise{self.noise:g}" / f"seed{self.seed}")
+        return RunDirectory(root / self.task / self.label / f"noise{self.noise:g}" / f"seed{self.seed}")
 
     @property
     def group(self) -> str:
         """The process it belongs to."""
-        return f"{self.task}/{self.method}{'' if self.onto is None else '-reoptimised'}"
+        return f"{self.task}/{self.label}{'' if self.onto is None else '-reoptimised'}"
 
     def home(self, root: Path) -> RunDirectory:
         """Where this run lies."""
@@ -85,12 +93,12 @@ class Cell:
         home = self.home(root)
         return home.policy.exists() and not home.checkpoints.exists()
 
-    def plan(self, root: Path, settings: Sequence[str]) -> tuple[RunDirectory, RunConfig]:
+    def plan(self, root: Path) -> tuple[RunDirectory, RunConfig]:
         """Where this run lies, and what it does."""
         if self.onto is not None:
             return plan_reoptimisation(self.learned(root), self.onto)
         config = plan_run(
-            self.task, self.method, self.noise, self.seed, episodes=DEMONSTRATIONS, overrides=settings
+            self.task, self.method, self.noise, self.seed, episodes=DEMONSTRATIONS, overrides=self.settings
         )
         return self.learned(root), config
 
@@ -98,9 +106,10 @@ class Cell:
 def cells(word: str) -> Iterator[Cell]:
     """Read TASK/METHODS/NOISES/SEEDS."""
     task, methods, noises, seeds = word.split("/")
-    for method, noise, seed in product(methods.split(","), noises.split(","), seeds.split(",")):
+    for label, noise, seed in product(methods.split(","), noises.split(","), seeds.split(",")):
+        method, *settings = label.split("+")
         learned, _, onto = noise.partition(":")
-        yield Cell(task, method, float(learned), int(seed), float(onto) if onto else None)
+        yield Cell(task, method, float(learned), int(seed), float(onto) if onto else None, tuple(settings))
 
 
 @partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2, 3))
@@ -152,13 +161,14 @@ def judge(pipe: Any) -> None:
 class Fleet:
     """Runs of one method on one task, learned side by side."""
 
-    def __init__(self, group: Sequence[Cell], state: Path, settings: Sequence[str]) -> None:
+    def __init__(self, group: Sequence[Cell], state: Path) -> None:
+        self.name = group[0].group
         self.runs: list[RunDirectory] = []
         self.asked: list[RunConfig] = []
         self.learners: list[Imitating] = []
         self.lines: list[list[dict[str, Any]]] = []
         for cell in group:
-            run, asked = cell.plan(state, settings)
+            run, asked = cell.plan(state)
             self._begin(cell, run, asked, state)
         self.imitators = [learner.imitator for learner in self.learners]
         first = self.imitators[0]
@@ -233,7 +243,7 @@ class Fleet:
             before = (iteration - len(metrics)) * EVALUATIONS // total
             if iteration * EVALUATIONS // total > before:
                 self._ask_for_judgement(iteration)
-                where = f"{self.asked[0].task} {self.asked[0].method} {iteration}/{total}"
+                where = f"{self.name} {iteration}/{total}"
                 last = [line[-1] for line in self.lines]
                 reward = np.round([line.get("train/reward", 0.0) for line in last], 2)
                 print(f"{where} at {last[0]['time/steps_per_s']:.0f} steps/s, reward {reward}", flush=True)
@@ -253,7 +263,6 @@ class Fleet:
                 save_checkpoint(learner.state, run.checkpoints, learner.iteration)
             else:
                 shutil.rmtree(run.checkpoints, ignore_errors=True)
-            learner.close()
 
     def _return(self) -> None:
         """Hand the runs what they have learned, as NumPy arrays."""
@@ -282,24 +291,28 @@ class Fleet:
             (i, iteration), value = self.pipe.recv()
             self.waiting, wait = self.waiting - 1, False
             next(line for line in self.lines[i] if line["iteration"] == iteration)["eval/return"] = float(value)
-            if i == 0:
-                print(f"{self.asked[i].task} {self.asked[i].method} {iteration}: {value:.0f}", flush=True)
+            where = f"{self.name} {iteration}, σ = {self.asked[i].noise:g}, seed {self.asked[i].seed}"
+            print(f"{where}: return {value:.0f}", flush=True)
 
 
 def work(group: Sequence[Cell], options: argparse.Namespace, deadline: float) -> None:
     """Do the runs of one method on one task, in this process."""
     began = time.monotonic()
-    fleet = Fleet(group, options.state, options.set)
-    finished = fleet.train(deadline)
-    fleet.save(finished)
+    fleet = Fleet(group, options.state)
+    try:
+        finished = fleet.train(deadline)
+        fleet.save(finished)
+    finally:
+        for learner in fleet.learners:
+            learner.close()
     spent, steps = time.monotonic() - began, fleet.learners[0].executed
-    what = f"{group[0].task} {group[0].method}: {len(group)} runs of {steps} steps in {spent:.0f} s"
+    what = f"{fleet.name}: {len(group)} runs of {steps} steps in {spent:.0f} s"
     print(f"{what}, {'finished' if finished else 'TO BE CONTINUED'} on {jax.devices()[0]}", flush=True)
 
 
 def clone(cell: Cell, state: Path) -> None:
     """Behaviour cloning needs neither environments nor a fleet."""
-    run, config = cell.plan(state, ())
+    run, config = cell.plan(state)
     if not cell.finished(state):
         train_run(run, config, resume=run.exists())
         shutil.rmtree(run.checkpoints)
@@ -330,7 +343,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where finished runs are copied to")
     parser.add_argument("--seconds", type=float, default=580, help="wall clock, evaluation included")
     parser.add_argument("--tail", type=float, default=70, help="seconds kept for the evaluation")
-    parser.add_argument("--set", nargs="*", default=[], help="settings to change, as for rhirl train")
     parser.add_argument("--only", help="be the process of this TASK/METHOD")
     options = parser.parse_args()
     began = time.monotonic()
@@ -361,7 +373,7 @@ def main() -> None:
     for name in unfinished:
         left = options.seconds - options.tail - (time.monotonic() - began)
         arguments = [*options.words, "--only", name, "--seconds", str(left), "--state", str(options.state)]
-        arguments += ["--out", str(options.out), *(["--set", *options.set] if options.set else [])]
+        arguments += ["--out", str(options.out)]
         children.append(subprocess.Popen([sys.executable, __file__, *arguments], env=environment))
     os.environ |= {**environment, "JAX_PLATFORMS": "cpu"}
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:

@@ -270,8 +270,9 @@ class Cloning:
 def make_system(task: str, noise: float) -> gymnasium.Env[Any, Any]:
     """Make the environment a policy learns in: the task's own, with control noise σ."""
     if multiprocessing.parent_process() is not None:
-        # A Ctrl-C reaches every process of a run; it is for the one that knows how to stop.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # A request to stop may reach every process of a run; it is for the one that knows how to stop.
+        for request in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(request, signal.SIG_IGN)
     env = get_task(task).make_env(disable_env_checker=True).unwrapped
     return ControlNoise(env, noise) if noise else env
 

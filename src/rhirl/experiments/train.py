@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def train(
     by = yardstick(task, agent_seeds, config.noise)
     stops = _Schedule(learner.iterations)
     best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
-    with stop_requested() as stop:
+    with closing(learner), stop_requested() as stop:
         while not learner.finished:
             began, before, metrics = time.perf_counter(), learner.executed, []
             target = min(learner.iteration + LOG_EVERY, learner.iterations)
@@ -98,9 +99,7 @@ def train(
                 save_checkpoint(learner.state, run.checkpoints, iteration)
             show(Progress(iteration, learner.iterations, line, best))
             if stopping and not learner.finished:
-                learner.close()
                 raise StoppedError(f"stopped at iteration {iteration} of {learner.iterations}; everything is saved")
-    learner.close()
     return learner
 
 
