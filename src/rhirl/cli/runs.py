@@ -140,7 +140,7 @@ def evaluate(
         reoptimise: First optimise a policy anew for the learned cost, under this noise (firl, airl).
         json: Print one JSON document on standard output.
     """
-    from rhirl.experiments import RunDirectory, evaluate_run
+    from rhirl.experiments import RunDirectory, StoppedError, evaluate_run
     from rhirl.experiments.display import Display, learning
     from rhirl.experiments.reoptimise import reoptimise as optimise
     from rhirl.report.page import summary
@@ -149,7 +149,11 @@ def evaluate(
     if reoptimise:
         level = learned.config().noise if noise is None else noise
         with Display(f"optimising at σ = {level:g}", learning, quiet=json) as display:
-            policy = optimise(learned, level, show=display)
+            try:
+                policy = optimise(learned, level, show=display)
+            except StoppedError as stopped:
+                say(f"{stopped}\nGo on with the same command.")
+                sys.exit(130)
     with Counting("evaluating", episodes) as progress:
         result = evaluate_run(learned, episodes=episodes, noise=noise, seed=seed, progress=progress, policy=policy)
     if json:

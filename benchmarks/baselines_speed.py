@@ -1,0 +1,187 @@
+"""GAIL's environment steps per second beside that of the `imitation` library, at equal settings, in one run.
+
+    python benchmarks/baselines_speed.py --python PYTHON --out results/bench/baselines.json
+
+PYTHON is an interpreter that has imitation 1.0.1, which needs older versions of Gymnasium and stable-baselines3 and
+so an environment of its own. Both learn on Pendulum with the same work to do: eight environments, one SAC update of
+256 transitions per step, 64 updates of a state-only (64, 64) discriminator on 256 + 256 states every 128 steps, no
+gradient penalty. Each waits in a process of its own and they are asked in turn, the order changing every time, so
+that what else the machine does falls on both alike. Reported are medians over the repetitions: speeds, and ratios
+within one repetition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+SIZES = {"small": 64, "large": 256}
+"""Width of the two hidden layers of policy and critics."""
+PACKAGES = {"ours": ("jax", "gymnasium"), "imitation": ("imitation", "stable_baselines3", "torch", "gymnasium")}
+ENVS, ROUND, BATCH, UPDATES, HORIZON = 8, 128, 256, 64, 100
+
+
+def ours(width: int) -> Callable[[], int]:
+    """Return a function that makes a round and returns its environment steps."""
+    from rhirl.baselines import GAIL, GAILConfig
+    from rhirl.demos import load_demos
+    from rhirl.rl import SACConfig
+
+    sac = SACConfig(hidden=(width, width), batch=BATCH, envs=ENVS, round_steps=ROUND // ENVS, random_steps=ROUND)
+    config = GAILConfig(sac=sac, hidden=(64, 64), batch=BATCH, updates=UPDATES, gradient_penalty=0.0)
+    learner = GAIL(lambda: gymnasium.make("Pendulum-v1"), load_demos("pendulum", episodes=10), config)
+
+    def work() -> int:
+        learner.step().get("loss", np.zeros(())).item()
+        return ROUND
+
+    return work
+
+
+def imitation(width: int) -> Callable[[], int]:
+    """Return the same for the other library."""
+    sb3, types = import_module("stable_baselines3"), import_module("imitation.data.types")
+    vectors = import_module("stable_baselines3.common.vec_env")
+    nets = import_module("imitation.rewards.reward_nets")
+    gail = import_module("imitation.algorithms.adversarial.gail")
+    venv = vectors.DummyVecEnv([lambda: gymnasium.make("Pendulum-v1", max_episode_steps=HORIZON)] * ENVS)
+    generator = sb3.SAC(
+        "MlpPolicy",
+        venv,
+        batch_size=BATCH,
+        learning_starts=ROUND,
+        gradient_steps=-1,
+        policy_kwargs={"net_arch": [width, width]},
+    )
+    rng = np.random.default_rng(0)
+    steps = 10 * HORIZON
+    demonstrations = types.Transitions(
+        obs=rng.normal(size=(steps, 3)).astype(np.float32),
+        acts=rng.uniform(-2, 2, (steps, 1)).astype(np.float32),
+        infos=np.array([{}] * steps),
+        next_obs=rng.normal(size=(steps, 3)).astype(np.float32),
+        dones=np.zeros(steps, bool),
+    )
+    spaces = (venv.observation_space, venv.action_space)
+    trainer = gail.GAIL(
+        demonstrations=demonstrations,
+        demo_batch_size=BATCH,
+        venv=venv,
+        gen_algo=generator,
+        reward_net=nets.BasicRewardNet(*spaces, use_action=False, hid_sizes=(64, 64)),
+        gen_train_timesteps=ROUND,
+        n_disc_updates_per_round=UPDATES,
+        gen_replay_buffer_capacity=100_000,
+        allow_variable_horizon=True,
+    )
+
+    def work() -> int:
+        trainer.train(ROUND)
+        return ROUND
+
+    return work
+
+
+def serve(library: str, size: str) -> None:
+    """Be one library: for every line, work for so many seconds and answer with steps per second."""
+    work = (ours if library == "ours" else imitation)(SIZES[size])
+    talk, sys.stdout = sys.stdout, sys.stderr
+    for _ in range(4):
+        work()
+    print(json.dumps({package: version(package) for package in PACKAGES[library]}), file=talk, flush=True)
+    for line in sys.stdin:
+        seconds = float(line)
+        began, done = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds:
+            done += work()
+        print(json.dumps(done / (time.perf_counter() - began)), file=talk, flush=True)
+
+
+class Worker:
+    """A process that serves."""
+
+    def __init__(self, python: str, library: str, size: str, threads: int) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [python, __file__, "--serve", library, size]
+        self.process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, **pipes)
+
+    def answer(self) -> Any:
+        """Wait for the next line of JSON."""
+        line = self.process.stdout.readline() if self.process.stdout else ""
+        if not line:
+            raise SystemExit("a library failed; run it alone with --serve to see why")
+        return json.loads(line)
+
+    def speed(self, seconds: float) -> float:
+        """Measure."""
+        assert self.process.stdin is not None
+        print(seconds, file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+
+def compare(python: str, size: str, repetitions: int, seconds: float, threads: int) -> dict[str, Any]:
+    """Measure both at one size."""
+    workers = {
+        "ours": Worker(sys.executable, "ours", size, threads),
+        "imitation": Worker(python, "imitation", size, threads),
+    }
+    versions = {name: worker.answer() for name, worker in workers.items()}
+    speeds: dict[str, list[float]] = {name: [] for name in workers}
+    for repetition in range(repetitions):
+        for name in sorted(workers, reverse=repetition % 2 == 0):
+            speeds[name].append(workers[name].speed(seconds))
+    for worker in workers.values():
+        worker.process.stdin.close() if worker.process.stdin else None
+        worker.process.wait()
+    ratios = np.divide(speeds["ours"], speeds["imitation"])
+    medians = {name: float(np.median(found)) for name, found in speeds.items()}
+    return {
+        "width": SIZES[size],
+        "versions": versions,
+        "steps_per_s": medians,
+        "hours_per_million_steps": {name: 1e6 / speed / 3600 for name, speed in medians.items()},
+        "ratio": float(np.median(ratios)),
+        "ratios": ratios.round(2).tolist(),
+        "speeds": speeds,
+    }
+
+
+def main() -> None:
+    """Compare, or be one of the compared."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", help="an interpreter with imitation")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--serve", nargs=2, help="library and size")
+    options = parser.parse_args()
+    if options.serve:
+        serve(*options.serve)
+        return
+    found = {
+        size: compare(options.python, size, options.repetitions, options.seconds, options.threads) for size in SIZES
+    }
+    result = {"cores": len(os.sched_getaffinity(0)), "threads": options.threads, "load": os.getloadavg(), **found}
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+    for size in SIZES:
+        print(size, json.dumps(result[size]["steps_per_s"]), "ratio", round(result[size]["ratio"], 2))
+
+
+if __name__ == "__main__":
+    main()
