@@ -42,8 +42,8 @@ def test_without_demonstrated_starts_every_episode_begins_at_time_zero_and_runs_
 
 
 def test_the_first_round_is_cut_short_by_turns(make_episodes: Callable[..., Episodes]) -> None:
-    assert [make_episodes().end(e) for e in range(5)] == [25, 50, 75, 100, 100]
-    assert [make_episodes(span=40).end(e) for e in range(5)] == [10, 20, 30, 40, 40]
+    assert [make_episodes().begin(e).end for e in range(5)] == [25, 50, 75, 100, 100]
+    assert [make_episodes(span=40).begin(e).end for e in range(5)] == [10, 20, 30, 40, 40]
 
 
 def test_a_demonstrated_start_is_the_state_of_a_demonstration_at_its_time(
@@ -71,15 +71,20 @@ def test_an_episode_depends_on_the_seed_and_its_number_alone(make_episodes: Call
 
 
 def test_the_learner_keeps_the_time_of_the_start_and_ends_episodes_after_their_span() -> None:
-    learner = RHIRL(PendulumSimulator(), DEMOS, replace(SMALL, starts=1.0, span=6), seed=1)
+    config = replace(SMALL, starts=1.0, span=6)
+    learner, episodes = (
+        RHIRL(PendulumSimulator(), DEMOS, config, seed=1),
+        Episodes(PendulumSimulator(), DEMOS, config, 1),
+    )
     for _ in range(20):
         before = learner.state
         learner.step()
         same = learner.state.episode == before.episode
         np.testing.assert_array_equal(learner.state.t[same], before.t[same] + 1)
         for b in np.flatnonzero(~same):
-            assert before.t[b] + 1 == learner._episodes.end(int(before.episode[b]))
-            assert learner.state.t[b] == learner._episodes.begin(int(learner.state.episode[b])).t
+            assert before.t[b] + 1 == before.end[b]
+            start = episodes.begin(int(learner.state.episode[b]))
+            assert (learner.state.t[b], learner.state.end[b]) == (start.t, start.end)
             assert not np.asarray(learner.state.U[b]).any()
     assert learner.state.episode.max() >= 12
 

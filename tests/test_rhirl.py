@@ -218,10 +218,10 @@ def test_episodes_start_apart_and_end_at_their_time(make_learner: Make) -> None:
 def test_first_episodes_are_spread_and_none_is_empty(T: int, B: int) -> None:
     demos = straight_demos(np.zeros((1, T + 1, 3), np.float32))
     episodes = Episodes(PendulumSimulator(), demos, Config(planner=Planner(K=2, M=2), parallel=B), seed=0)
-    lengths = [episodes.end(b) for b in range(B)]
+    lengths = [episodes.begin(b).end for b in range(B)]
     assert lengths == [max(1, T * (b + 1) // B) for b in range(B)]
     assert lengths[-1] == T
-    assert [episodes.end(b) for b in range(B, 2 * B)] == [T] * B
+    assert [episodes.begin(b).end for b in range(B, 2 * B)] == [T] * B
 
 
 def test_a_terminated_system_starts_a_new_episode(make_learner: Make) -> None:

@@ -29,7 +29,7 @@ class Start(NamedTuple):
 
 
 class Episodes:
-    """All episodes of a run. Episode e is a pure function of the run's seed and e, so nothing has to be stored."""
+    """All episodes of a run; episode e is a pure function of the run's seed and e."""
 
     def __init__(self, simulator: Simulator, demos: Demonstrations, config: Config, seed: int) -> None:
         if config.starts > 0 and not isinstance(simulator, InvertibleSimulator):
@@ -45,24 +45,22 @@ class Episodes:
     def begin(self, episode: int) -> Start:
         """Begin an episode: at a demonstrated state with probability `starts`, else at an initial one."""
         t, demo = self._place(episode)
+        end = min(self.demos.horizon, t + self._steps(episode))
         if demo is None:
             system = self.simulator.reset(draw(self.seed, RESET, episode))
         else:
             assert isinstance(self.simulator, InvertibleSimulator)
             system = self.simulator.state_from_observation(self.demos.observations[demo, t])
-        return Start(system, t, self.end(episode))
+        return Start(system, t, end)
 
-    def end(self, episode: int) -> int:
-        """Return when an episode is over.
+    def _steps(self, episode: int) -> int:
+        """Return how long an episode may last.
 
         The first round is cut short by turns, so that the B episodes spread over time. In step with each other they
         would all show the cost the same part of the task at once, then the next.
         """
-        config, T = self.config, self.demos.horizon
-        steps = T if config.span is None else config.span
-        if episode < config.parallel:
-            steps = max(1, steps * (episode + 1) // config.parallel)
-        return min(T, self._place(episode)[0] + steps)
+        steps = self.demos.horizon if self.config.span is None else self.config.span
+        return steps if episode >= self.config.parallel else max(1, steps * (episode + 1) // self.config.parallel)
 
     def _place(self, episode: int) -> tuple[int, int | None]:
         """Draw the time an episode begins at, and the demonstration it begins on, if any."""

@@ -97,7 +97,7 @@ class RHIRL:
         network, average, optimiser, metrics = learn(
             cost, state.average, state.optimiser, observations, planned, now, self._experts, self._optimiser, config
         )
-        systems, t, episode = self._execute(np.asarray(u), index)
+        systems, t, end, episode = self._execute(np.asarray(u), index)
         restarted = episode != state.episode
         self._V = V_next
         if restarted.any():
@@ -111,6 +111,7 @@ class RHIRL:
             state.key,
             state.iteration + 1,
             t,
+            end,
             episode,
             systems,
             state.executed + config.parallel,
@@ -170,6 +171,7 @@ class RHIRL:
             key=key,
             iteration=zero,
             t=np.array([start.t for start in starts]),
+            end=np.array([start.end for start in starts]),
             episode=np.arange(B),
             systems=tuple(start.system for start in starts),
             executed=zero,
@@ -194,15 +196,16 @@ class RHIRL:
 
     def _execute(
         self, u: NDArray[np.float32], index: int
-    ) -> tuple[tuple[State, ...], NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[tuple[State, ...], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Execute v ~ N(u, σ²I) in each system, and start a new episode where one has ended."""
-        systems, t, episode = list(self.state.systems), self.state.t + 1, self.state.episode.copy()
+        systems, t = list(self.state.systems), self.state.t + 1
+        end, episode = self.state.end.copy(), self.state.episode.copy()
         for b, system in enumerate(systems):
             v = u[b]
             if self.noise:
                 v = disturbed(v, self.noise, np.random.default_rng(draw(self.seed, EXECUTION, index, b)))
             systems[b] = self.simulator.step(system, v, seed=draw(self.seed, PROCESS, index, b))
-            if t[b] >= self._episodes.end(int(episode[b])) or self.simulator.terminated(systems[b]):
+            if t[b] == end[b] or self.simulator.terminated(systems[b]):
                 episode[b] = episode.max() + 1
-                systems[b], t[b], _ = self._episodes.begin(int(episode[b]))
-        return tuple(systems), t, episode
+                systems[b], t[b], end[b] = self._episodes.begin(int(episode[b]))
+        return tuple(systems), t, end, episode

@@ -29,6 +29,8 @@ class LearnerState(NamedTuple):
     """() control steps taken so far, which is also the number of updates."""
     t: NDArray[np.int64]
     """(B,) time within each episode."""
+    end: NDArray[np.int64]
+    """(B,) time at which each episode is over, unless the task ends it first."""
     episode: NDArray[np.int64]
     """(B,) index of each running episode; its initial state is drawn from it."""
     systems: tuple[State, ...]
