@@ -11,6 +11,7 @@ an input: zero in rollouts unless asked for, drawn from the seed in `step`, or g
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -32,6 +33,8 @@ LanderState = World
 
 CHUNKS = 11
 INITIAL_FORCE = 1000.0
+LEGS_SETTLE = 30
+"""Steps after which the legs have come to rest against their stops."""
 LAYOUT = [(array.shape[1:], array.dtype) for array in make_worlds(1)]
 
 
@@ -136,6 +139,21 @@ class LunarLanderSimulator:
         from rhirl.simulators.box2d.bridge import write_world
 
         write_world(env, _checked(state), self.gravity)
+
+    def state_from_observation(self, observation: NDArray[Any]) -> LanderState:
+        """Return a state with the pose and velocity of an observation (8,), its legs as they hang in flight.
+
+        The observation does not tell the terrain, which is random but for the flat pad: one of a thousand is chosen
+        by the observation itself, so that the same observation always gives the same state.
+        """
+        from rhirl.simulators.box2d.inverse import invert_observation
+
+        x = np.asarray(observation, np.float64)
+        if x.shape != self.observation_shape or not np.isfinite(x).all():
+            raise ValueError("an observation of the lunar lander is 8 finite numbers")
+        terrain = zlib.crc32(x.astype(np.float32).tobytes()) % 1000
+        flying = self._advance(self.reset(terrain), np.zeros((1, LEGS_SETTLE, 2), np.float32), np.zeros(2))
+        return invert_observation(flying, x)
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that is simulated."""
