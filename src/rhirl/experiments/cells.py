@@ -4,8 +4,11 @@ A cell's state is read from its run directory alone, so whoever comes next goes 
 
     nothing there                          → train
     checkpoints/ there                     → go on from the newest usable one, bit for bit
-    no checkpoints/, but a cost or policy  → trained; evaluate at the noise levels that are missing
+    no checkpoints/ any more               → trained; evaluate at the noise levels that are missing
     every evaluation there                 → done
+
+Under other noise than it was learned under, a rival's cost first gets a new policy (`reoptimise`), in a run of its
+own inside the first one, to which the same rules apply.
 
 While it works, `progress.json` says how far it is; a failure leaves `failure.json`; in the end both are gone and
 `timing.json` says what the cell took. One process at a time works in a directory: the others wait for its lock.
@@ -26,10 +29,12 @@ from typing import Any
 
 from rhirl.experiments.evaluate import evaluate_run
 from rhirl.experiments.hardware import hardware
+from rhirl.experiments.methods import get_method
 from rhirl.experiments.plan import plan_run
 from rhirl.experiments.progress import Watch
+from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError
-from rhirl.experiments.train import train
+from rhirl.experiments.train import Progress, train
 
 LOCK_PATIENCE = 60.0
 """Seconds to wait for a worker that holds the directory: one that was just killed lets go within moments."""
@@ -91,8 +96,14 @@ class Cell:
         return run.exists() and not run.checkpoints.exists() and not self.missing_levels(run)
 
     def _evaluated(self, run: RunDirectory, level: float) -> bool:
-        path = run.path / "eval" / f"noise{level:g}-seed{self.seed}.json"
+        anew = "-reoptimised" if needs_new_policy(self.method, self.noise, level) else ""
+        path = run.path / "eval" / f"noise{level:g}-seed{self.seed}{anew}.json"
         return path.exists() and json.loads(path.read_text())["episodes"] >= self.episodes
+
+
+def needs_new_policy(method: str, learned_at: float, level: float) -> bool:
+    """Whether acting under this noise takes a new policy: RHIRL plans anyway, and policies without cost stay."""
+    return level != learned_at and method != "rhirl" and get_method(method).has_cost
 
 
 def run_cell(cell: Cell, root: Path, *, lock_patience: float = LOCK_PATIENCE) -> None:
@@ -105,19 +116,10 @@ def run_cell(cell: Cell, root: Path, *, lock_patience: float = LOCK_PATIENCE) ->
         watch = Watch(run.path)
         watch("starting", 0, 1)
         if not run.exists() or run.checkpoints.exists():
-            train(
-                run,
-                config,
-                resume=run.exists(),
-                show=lambda seen: watch("training", seen.iteration, seen.iterations),
-            )
+            train(run, config, resume=run.exists(), show=_shown(watch, "training"))
             _retire(run.checkpoints)
         for level in cell.missing_levels(run):
-            stage = f"evaluating at σ={level:g}"
-            watch(stage, 0, cell.episodes)
-            evaluate_run(
-                run, episodes=cell.episodes, noise=level, seed=cell.seed, progress=_after(watch, stage, cell)
-            )
+            _evaluate(cell, run, level, watch)
         run.write_json("timing.json", {**watch.seconds(), **hardware()})
         for leftover in ("progress.json", "failure.json"):
             (run.path / leftover).unlink(missing_ok=True)
@@ -136,8 +138,23 @@ def refuse_other_settings(run: RunDirectory, config: RunConfig) -> None:
         raise RunError(f"{run.path} holds a run with other settings ({'; '.join(changed)}): move it away first")
 
 
-def _after(watch: Watch, stage: str, cell: Cell) -> Callable[[int, float], None]:
-    return lambda index, _: watch(stage, index + 1, cell.episodes)
+def _evaluate(cell: Cell, run: RunDirectory, level: float, watch: Watch) -> None:
+    """Evaluate a trained run at one noise level, with a new policy where that takes one."""
+    policy = None
+    if needs_new_policy(cell.method, cell.noise, level):
+        policy = reoptimise(run, level, show=_shown(watch, f"optimising at σ={level:g}"))
+        _retire(policy.checkpoints)
+    stage = f"evaluating at σ={level:g}"
+    watch(stage, 0, cell.episodes)
+
+    def count(index: int, _: float) -> None:
+        watch(stage, index + 1, cell.episodes)
+
+    evaluate_run(run, episodes=cell.episodes, noise=level, seed=cell.seed, progress=count, policy=policy)
+
+
+def _shown(watch: Watch, stage: str) -> Callable[[Progress], None]:
+    return lambda seen: watch(stage, seen.iteration, seen.iterations)
 
 
 def _retire(checkpoints: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.experiments.cells import needs_new_policy
 from rhirl.experiments.run import RunDirectory
 from rhirl.tasks import TASKS
 
@@ -54,9 +55,13 @@ def label(run: RunDirectory) -> str:
 
 def _results(run: RunDirectory) -> Iterator[Result]:
     seed = run.path.name.removeprefix("seed")
-    found = [json.loads(path.read_text()) for path in sorted(run.path.glob(f"eval/noise*-seed{seed}.json"))]
-    calm = next((one["expert_return"] for one in found if one["noise"] == 0), None)
-    for one in found:
+    found = [json.loads(path.read_text()) for path in sorted(run.path.glob(f"eval/noise*-seed{seed}*.json"))]
+    own = [one for one in found if one["seed"] == int(seed)]
+    calm = next((one["expert_return"] for one in own if one["noise"] == 0), None)
+    method = label(run).partition("-")[0]
+    for one in own:
+        if one.get("reoptimised", False) != needs_new_policy(method, one["learned_at_noise"], one["noise"]):
+            continue  # a rival's old policy under new noise, which is not what the paper asks
         task = TASKS.get(one["task"])
         yield Result(
             run.path.parts[-4],

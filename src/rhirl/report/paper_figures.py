@@ -79,21 +79,24 @@ def error_growth(root: Path) -> Figure:
             empty(at_once)
             empty(summed)
             return figure
-        for color, (name, found) in zip(COLORS, json.loads(path.read_text())["methods"].items(), strict=False):
+        measured = json.loads(path.read_text())
+        for color, (name, found) in zip(COLORS, measured["methods"].items(), strict=False):
             _growth(at_once, summed, color, NAMES.get(name, name), found)
-        at_once.set(xlabel="time t", ylabel="energy distance of x_t to the expert's", ylim=(0, None))
-        summed.set(xlabel="length T", ylabel="Σ of it over t ≤ T", xscale="log", yscale="log")
+        floor = measured["floor"]
+        at_once.plot(range(1, len(floor) + 1), floor, color=MUTED, linestyle=":", label="expert, by sampling")
+        at_once.set(xlabel="time t", ylabel="distance of x_t to the expert's, W(t)", ylim=(0, None))
+        at_once.legend(frameon=False)
+        summed.set(xlabel="length T", ylabel="Σ W(t) − W₀(t) over t ≤ T", xscale="log", yscale="log")
         summed.legend(frameon=False)
     return figure
 
 
 def _growth(at_once: Axes, summed: Axes, color: str, name: str, found: dict[str, Any]) -> None:
-    error = np.array(found["error"])
-    t = np.arange(1, len(error) + 1)
+    t = range(1, len(found["error"]) + 1)
     low, high = found["exponent_interval"]
-    at_once.plot(t, error, color=color, linewidth=1.4)
+    at_once.plot(t, found["error"], color=color, linewidth=1.4, label=name)
     text = f"{name}: grows as $T^{{{found['exponent']:.2f}}}$ [{low:.2f}, {high:.2f}]"
-    summed.plot(t, np.cumsum(error), color=color, label=text)
+    summed.plot(t, found["total"], color=color, label=text)
 
 
 FIGURES: dict[str, Callable[[Path], Figure]] = {
