@@ -2,8 +2,8 @@
 
 The paper bounds the total variation between the state distributions by T √(ε/2), linear in the length T, where
 behaviour cloning's regret is quadratic. Total variation cannot be estimated from samples of a continuous state; the
-Wasserstein distance between the marginals of x_t can, and it grows with a gap at the gap's own pace. With N episodes
-of each sorted in every coordinate i, in units of the expert's deviation s_i:
+Wasserstein distance between the marginals of x_t can, and it grows at the pace of the gap itself. With N episodes
+of each, sorted in every coordinate i, in units of the expert's deviation s_i:
 
     W(t) = mean over i of  (1/N) Σ_j |x_(j),i − y_(j),i| / s_i
 
