@@ -85,6 +85,10 @@ class CarRacingSimulator:
             return start.car[None]
         return np.concatenate([start.car[None], self.drive(start, V, trail=True).cars[0]])
 
+    def play(self, seed: int, controls: ArrayLike) -> NDArray[np.uint8]:
+        """Draw the frames (t + 1, h, w, channels) of an episode, given its seed and controls (t, 2)."""
+        return self.draw(seed, self.replay(seed, controls))
+
     def observe(self, state: CarState) -> NDArray[np.uint8]:
         """Draw the frame (h, w, channels) of a state."""
         car = _checked(state)
