@@ -23,6 +23,7 @@ from rhirl.experiments.fingerprint import fingerprint
 from rhirl.experiments.grid import DEATHS, check, run_grid
 from rhirl.experiments.grid_specs import read_spec
 from rhirl.experiments.hardware import claim_cores, thread_environment
+from rhirl.experiments.interrupt import StoppedError
 from rhirl.experiments.progress import Watch, read_progress
 from rhirl.experiments.run import RunDirectory, RunError
 
@@ -151,6 +152,8 @@ def test_mistakes_are_found_before_anything_starts(tmp_path: Path) -> None:
 class Rehearsed:
     """An engine whose cells end as it was told."""
 
+    slots = 1
+
     def __init__(self, *ends: tuple[str | None, bool]) -> None:
         self.ends = list(ends)
         self.submitted: list[Cell] = []
@@ -202,6 +205,23 @@ def test_a_failure_is_written_down_told_and_makes_the_command_fail(
     assert said.err.count("trying again") == len(failed)
     record = json.loads((tmp_path / FIRST.folder / "failure.json").read_text())
     assert "sun was in my eyes" in record["traceback"]
+
+
+def test_stopping_one_cell_on_request_stops_the_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = []
+
+    def train(run: RunDirectory, *args: object, **kwargs: object) -> None:
+        begun.append(run.path)
+        raise StoppedError("stopped at iteration 20 of 80; everything is saved")
+
+    monkeypatch.setattr(import_module("rhirl.experiments.cells"), "train", train)
+    with pytest.raises(SystemExit) as end:
+        main(["grid", "smoke", "--out", str(tmp_path), "--in-turn"])
+    assert end.value.code == 130
+    assert begun == [tmp_path / FIRST.folder]
+    assert "Go on with: rhirl grid smoke" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_would_run_and_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

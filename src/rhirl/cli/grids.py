@@ -59,14 +59,14 @@ def grid(
 
     chosen = read_spec(spec, seeds=seeds, out=out)
     check(chosen.cells, chosen.out)
-    at_a_time = 1 if in_turn else workers or max(1, (os.cpu_count() or 1) // cores_per_run)
     if dry_run:
+        at_a_time = 1 if in_turn else workers or max(1, (os.cpu_count() or 1) // cores_per_run)
         _foretell(chosen, at_a_time, json)
         return
     engine = (
         InTurn(chosen.out) if in_turn else OnRay(chosen.out, cores=cores_per_run, workers=workers, address=address)
     )
-    with GridDisplay(chosen.cells, chosen.out, workers=at_a_time) as display:
+    with GridDisplay(chosen.cells, chosen.out, workers=engine.slots) as display:
         try:
             outcome = run_grid(chosen.cells, chosen.out, engine, retries=retries, tell=display)
         except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rhirl.experiments.cells import Cell, run_cell
 from rhirl.experiments.hardware import claim_cores, thread_environment
+from rhirl.experiments.interrupt import StoppedError
 
 
 class Ended(NamedTuple):
@@ -29,6 +30,9 @@ class Ended(NamedTuple):
 
 class Engine(Protocol):
     """Whatever does cells."""
+
+    slots: int
+    """How many it does at a time."""
 
     def submit(self, cell: Cell) -> None:
         """Take a cell, to be done after those that were taken before."""
@@ -45,6 +49,8 @@ class Engine(Protocol):
 
 class InTurn:
     """Does one cell after the other in this process."""
+
+    slots = 1
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -90,6 +96,7 @@ class OnRay:
             logging_level="ERROR",
             **({} if address else local),
         )
+        self.slots = max(1, int(self._ray.cluster_resources().get("CPU", cores)) // cores)
         self._do = self._ray.remote(num_cpus=cores, max_calls=1, max_retries=0)(_work)
         if address:
             self._check_nodes()
@@ -149,6 +156,8 @@ def attempt(cell: Cell, root: Path) -> str | None:
     """Do a cell; return None, or why it failed, which `failure.json` in the run directory tells at length."""
     try:
         run_cell(cell, root)
+    except StoppedError:
+        raise KeyboardInterrupt from None  # the person asked, and the run is saved: that ends the whole grid
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         record = {"error": reason, "traceback": traceback.format_exc()}

@@ -1,7 +1,11 @@
-"""How long cells will take: from cells like them that are finished, or from measured times that come along.
+"""How long cells will take: from cells like them that are finished, else from how fast the planner's models run.
 
-`grids/times.json` holds the seconds of a whole cell for tasks and methods, on a stated machine with one core;
-benchmarks/cell_times.py measures them. What has neither a finished sibling nor a measurement counts as unknown.
+`grids/speeds.json` holds the steps a core simulates in a second, by task; benchmarks/model_speeds.py measures it.
+What RHIRL does is simulating, so a cell takes
+
+    (iterations · B · M · M_s · K  +  episodes · T · M · M_s · K of the acting planner) / speed
+
+at most: episodes may end early. Rivals have no such rule; they are unknown until one of their kind is finished.
 """
 
 from __future__ import annotations
@@ -10,13 +14,16 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import BUILT_IN
+from rhirl.experiments.presets import configure
 from rhirl.experiments.progress import Seen
 from rhirl.experiments.results import curve
 from rhirl.experiments.run import RunDirectory
+from rhirl.experiments.train import EVALUATION_EPISODES, EVALUATIONS
+from rhirl.tasks import get_task
 
 Kind = tuple[str, str]
 """What cells of like duration share: the task, and method, preset and variant in one word."""
@@ -30,25 +37,31 @@ class Estimate(NamedTuple):
     """Cells of whose duration nothing is known."""
 
 
-def measured_times() -> dict[str, Any]:
-    """Read the measurements that come with the package: `cells` by task and label, and the `machine`."""
-    path = BUILT_IN / "times.json"
-    return json.loads(path.read_text()) if path.exists() else {"cells": {}}
-
-
 def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
-    """Return seconds by kind of cell: the mean of those finished, else what was measured."""
+    """Return seconds by kind of cell: the mean of those finished, else what planning would take."""
     finished: defaultdict[Kind, list[float]] = defaultdict(list)
-    kinds = set()
+    example: dict[Kind, Cell] = {}
     for cell in cells:
-        kinds.add((cell.task, cell.label))
+        example[cell.task, cell.label] = cell
         took = _took(RunDirectory(root / cell.folder))
         if took:
             finished[cell.task, cell.label].append(took)
-    measured = measured_times()["cells"]
-    found = {kind: measured.get(kind[0], {}).get(kind[1]) for kind in kinds}
+    speeds: dict[str, float] = json.loads((BUILT_IN / "speeds.json").read_text())["simulated_steps_per_s"]
+    found = {kind: planning_seconds(cell, speeds.get(cell.task)) for kind, cell in example.items()}
     found |= {kind: sum(seconds) / len(seconds) for kind, seconds in finished.items()}
     return {kind: seconds for kind, seconds in found.items() if seconds is not None}
+
+
+def planning_seconds(cell: Cell, speed: float | None) -> float | None:
+    """Estimate an RHIRL cell from the steps it simulates at a given speed."""
+    if cell.method != "rhirl" or speed is None:
+        return None
+    task = get_task(cell.task)
+    config = configure(task, cell.preset, cell.settings)
+    learning = config.iterations * config.parallel * config.planner.M * config.planner.K
+    episodes = EVALUATIONS * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
+    acting = episodes * task.T * config.acting.M * config.acting.K
+    return config.M_s * (learning + acting) / speed
 
 
 def _took(run: RunDirectory) -> float:

@@ -53,7 +53,7 @@ class GridDisplay:
             self.console.print(f"{then}: {ended.cell}: {ended.error}", markup=False, soft_wrap=True)
         if not again:
             self._open.remove(ended.cell)
-            self._known = durations([ended.cell], self._root) | self._known
+            self._known |= durations([ended.cell], self._root)
             if ended.error is not None:
                 self._failed[ended.cell] = ended.error
 
