@@ -28,6 +28,7 @@ from rhirl.costs import (
 from rhirl.costs.cnn import BLOCK, features
 from rhirl.demos import Demonstrations, Metadata
 from rhirl.learning import RHIRL, Config, Controller
+from rhirl.learning.objective import resample
 from rhirl.planning import Planner
 from rhirl.simulators import Rollout
 
@@ -210,3 +211,21 @@ def test_rhirl_learns_from_pictures_alone_where_to_go() -> None:
     for _ in range(15):
         state = simulator.step(state, controller.act(state))
     assert state.at > 22  # it started below 12, and the expert ends at 30
+
+
+def test_sequences_are_drawn_by_their_weights() -> None:
+    rollouts = jnp.arange(8.0)[:, None, None] * jnp.ones((8, 3, 1))  # M = 4, M_s = 2
+    picked, w = resample(rollouts, jnp.array([0.5, 0.0, 0.25, 0.25]), 4, M_s=2)
+    np.testing.assert_array_equal(picked[:, 0, 0], [0, 1, 0, 1, 4, 5, 6, 7])
+    np.testing.assert_allclose(w, 0.25)
+    nothing, none = resample(rollouts, jnp.zeros(4), 4, M_s=2)
+    assert nothing.shape == (8, 3, 1)
+    np.testing.assert_array_equal(none, 0.0)
+
+
+def test_a_sequence_comes_up_as_often_as_it_weighs() -> None:
+    w = np.random.default_rng(0).dirichlet(np.full(64, 0.2)).astype(np.float32)
+    picked, equal = resample(jnp.arange(64.0)[:, None, None], jnp.asarray(w), 24)
+    times = np.bincount(np.asarray(picked).ravel().astype(int), minlength=64)
+    assert np.all(np.abs(times - 24 * w) < 1 + 1e-4)
+    assert equal.sum() == pytest.approx(1.0, abs=1e-5)

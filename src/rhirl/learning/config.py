@@ -22,7 +22,8 @@ class Config:
     starts: float = 0.0
     """Share of the learning episodes that begin at a demonstrated state and its time; the paper has 0."""
     span: int | None = None
-    """Steps after which a learning episode is over; by default the task's T, as in the paper."""
+    """Mean length of a learning episode, which is over with probability 1/span after every step; by default it runs
+    to the task's T, as in the paper."""
     hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
     lr: float = 3e-4
@@ -31,8 +32,12 @@ class Config:
     """L2 penalty on θ, added to the gradient before Adam (not decoupled)."""
     penalty: float = 0.0
     """Coefficient of the mean of g² over expert and planner states, which keeps the cost's scale bounded."""
+    blur: float = 0.0
+    """Noise added to states while learning, in deviations of the demonstrations: finer differences teach nothing."""
     average: float = 0.995
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
+    lessons: int | None = None
+    """Sequences an update learns from, drawn by their weights; by default all M, weighted, as in the paper."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
     floor: float = 1e-2
@@ -53,5 +58,7 @@ class Config:
             raise ValueError(f"starts is a share between 0 and 1, not {self.starts}")
         if self.span is not None and self.span < 1:
             raise ValueError(f"span must be at least 1, not {self.span}")
+        if self.lessons is not None and self.lessons < 1:
+            raise ValueError(f"lessons must be at least 1, not {self.lessons}")
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, not {self.lr}")

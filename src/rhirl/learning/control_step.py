@@ -19,8 +19,19 @@ from jax import Array
 
 from rhirl.costs import Cost, Network
 from rhirl.learning.config import Config
-from rhirl.learning.objective import ExpertStates, crop, expected_cost, expert_windows, loss, trajectory_cost
+from rhirl.learning.objective import (
+    ExpertStates,
+    crop,
+    expected_cost,
+    expert_windows,
+    loss,
+    resample,
+    trajectory_cost,
+)
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
+
+
+BLUR = 1  # the stream of random numbers that blurs; sampling uses the step's key itself
 
 
 class Metrics(NamedTuple):
@@ -96,19 +107,34 @@ def learn(
     planned: Planned,
     t: Array,
     experts: ExpertStates,
+    key: Array,
+    index: Array,
     optimiser: optax.GradientTransformation,
     config: Config,
 ) -> tuple[Network, Network, Any, Metrics]:
-    """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite."""
+    """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite.
+
+    The loss is divided by the λ of the configuration. One that is chosen anew for every plan belongs to the planner:
+    where all rollouts cost the same it is next to nothing, and such a moment would outweigh all others.
+    """
+    keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, index), BLUR), 2 * t.shape[0])
 
     def mean_loss(network: Network) -> Array:
-        def one(observations: Array, w: Array, lam: Array, t: Array) -> Array:
+        def one(observations: Array, w: Array, t: Array, keys: Array) -> Array:
             windows = expert_windows(experts, t, config.planner.K)
+            if config.blur:
+                haze = config.blur * cost.normalise.deviation
+                observations = blurred(keys[0], observations, haze)
+                windows = windows._replace(observations=blurred(keys[1], windows.observations, haze))
             g = Cost(cost.normalise, network)
+            if config.lessons is not None:
+                observations, w = resample(observations, w, config.lessons, config.M_s)
             value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
             return jnp.where(w.sum() > 0, value, 0.0)
 
-        return jax.vmap(one)(observations, planned.w, planned.lam, t).mean()
+        return jax.vmap(one)(observations, planned.w, t, keys.reshape(-1, 2)).mean()
+
+    lam = jnp.asarray(config.planner.lam)
 
     value, gradient = jax.value_and_grad(mean_loss)(cost.network)
     updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
@@ -118,6 +144,11 @@ def learn(
     network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
     metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), planned.spread.mean())
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
+
+
+def blurred(key: Array, x: Array, deviation: Array) -> Array:
+    """Add Gaussian noise to states x (..., n), so that g cannot learn to tell apart what lies closer than that."""
+    return x + deviation * jax.random.normal(key, x.shape)
 
 
 @cache

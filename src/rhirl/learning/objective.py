@@ -76,6 +76,19 @@ def expected_cost(S: Array, M_s: int) -> Array:
     return S if M_s == 1 else S.reshape(-1, M_s).mean(axis=1)
 
 
+def resample(rollouts: Array, w: Array, count: int, M_s: int = 1) -> tuple[Array, Array]:
+    """Draw `count` of M sequences by their weights: rollouts (count · M_s, K + 1, *n) and equal weights (count,).
+
+    Systematic: a sequence of weight w comes up ⌊w · count⌋ or ⌈w · count⌉ times, so Σ w ∂S changes little, and the
+    sequences without weight, which are most of them, are never differentiated.
+    """
+    total = w.sum()
+    chosen = jnp.searchsorted(jnp.cumsum(w), total * (jnp.arange(count) + 0.5) / count)
+    chosen = jnp.minimum(chosen, len(w) - 1)
+    picked = rollouts.reshape(len(w), M_s, *rollouts.shape[1:])[chosen]
+    return picked.reshape(count * M_s, *rollouts.shape[1:]), jnp.full(count, total / count)
+
+
 def loss(
     cost: CostFunction,
     windows: Windows,
