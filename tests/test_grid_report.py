@@ -84,7 +84,7 @@ def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as start:
         path = shutil.which("chromium") or shutil.which("google-chrome")
         try:
-            opened = start.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            opened = start.chromium.launch(executable_path=path, args=["--no-sandbox"], timeout=0)
         except playwright.Error as error:
             pytest.skip(f"no browser: install chromium, or run `playwright install chromium` ({str(error)[:80]})")
         yield opened
@@ -95,6 +95,7 @@ def browser() -> Iterator[Any]:
 def shown(request: pytest.FixtureRequest, browser: Any, page_file: Path) -> Iterator[tuple[str, Any, list[str]]]:
     """The page as a browser shows it, with what it complains about."""
     page = browser.new_page(viewport=SIZES[request.param], offline=True)
+    page.set_default_timeout(0)  # a busy machine is slow, which is not what is tested
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
