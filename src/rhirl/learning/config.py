@@ -33,7 +33,7 @@ class Config:
     penalty: float = 0.0
     """Coefficient of the mean of g² over expert and planner states, which keeps the cost's scale bounded."""
     blur: float = 0.0
-    """Noise added to states while learning, in deviations of the demonstrations: finer differences teach nothing."""
+    """Noise added to states while learning, in the demonstrations' deviations; finer differences teach nothing."""
     average: float = 0.995
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
     lessons: int | None = None

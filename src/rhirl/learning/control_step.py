@@ -30,7 +30,6 @@ from rhirl.learning.objective import (
 )
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 
-
 BLUR = 1  # the stream of random numbers that blurs; sampling uses the step's key itself
 
 
@@ -114,7 +113,7 @@ def learn(
 ) -> tuple[Network, Network, Any, Metrics]:
     """Make one update of θ on the mean of the B losses; θ stays as it is if the gradient is not finite.
 
-    The loss is divided by the λ of the configuration. One that is chosen anew for every plan belongs to the planner:
+    The loss is divided by the λ of the configuration. One that is chosen anew for every plan is the planner's own:
     where all rollouts cost the same it is next to nothing, and such a moment would outweigh all others.
     """
     keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, index), BLUR), 2 * t.shape[0])

@@ -95,7 +95,17 @@ class RHIRL:
             cost, state.U, V, observations, valid, now, self._experts, state.key, index, config
         )
         network, average, optimiser, metrics = learn(
-            cost, state.average, state.optimiser, observations, planned, now, self._experts, self._optimiser, config
+            cost,
+            state.average,
+            state.optimiser,
+            observations,
+            planned,
+            now,
+            self._experts,
+            state.key,
+            index,
+            self._optimiser,
+            config,
         )
         systems, t, end, episode = self._execute(np.asarray(u), index)
         restarted = episode != state.episode
