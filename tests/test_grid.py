@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,6 +128,7 @@ def test_a_finished_run_is_only_evaluated_where_that_is_missing(
         raise AssertionError("trained again")
 
     monkeypatch.setattr(import_module("rhirl.experiments.cells"), "train", train)
+    timing = json.loads((straight / FIRST.folder / "timing.json").read_text())
     cell = replace(FIRST, levels=(0.0, 0.5))
     assert not cell.is_done(straight)
     run_cell(cell, straight)
@@ -134,6 +136,9 @@ def test_a_finished_run_is_only_evaluated_where_that_is_missing(
     path = straight / cell.folder / "eval/noise0.5-seed0.json"
     result = json.loads(path.read_text())
     assert (result["noise"], result["learned_at_noise"], result["episodes"]) == (0.5, 0.0, 2)
+    after = json.loads((straight / cell.folder / "timing.json").read_text())
+    assert after["training_s"] == timing["training_s"]
+    assert after["evaluation_s"] > timing["evaluation_s"]
     path.unlink()
 
 
@@ -258,7 +263,17 @@ def test_time_goes_on_counting_after_a_death(tmp_path: Path) -> None:
     seen = read_progress(tmp_path)
     assert seen is not None
     assert (seen.done, seen.total, seen.pid) == (4, 9, os.getpid())
-    assert watch.seconds()["training_s"] >= 50.0
+    assert watch.spent["training"] >= 50.0
+
+
+def test_a_run_that_others_trained_gets_no_timing(straight: Path, tmp_path: Path) -> None:
+    shutil.copytree(straight / FIRST.folder, tmp_path / FIRST.folder)
+    (tmp_path / FIRST.folder / "timing.json").unlink()
+    shutil.rmtree(tmp_path / FIRST.folder / "eval")
+    run_cell(FIRST, tmp_path)
+    assert FIRST.is_done(tmp_path)
+    assert not (tmp_path / FIRST.folder / "timing.json").exists()
+    assert fingerprint(tmp_path / FIRST.folder) == fingerprint(straight / FIRST.folder)
 
 
 def test_every_thread_count_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from rhirl.experiments.evaluate import evaluate_run
 from rhirl.experiments.hardware import hardware
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.plan import plan_run
-from rhirl.experiments.progress import Watch
+from rhirl.experiments.progress import STAGES, STARTING, Watch
 from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.train import Progress, train
@@ -114,13 +114,15 @@ def run_cell(cell: Cell, root: Path, *, lock_patience: float = LOCK_PATIENCE) ->
         if run.exists():
             refuse_other_settings(run, config)
         watch = Watch(run.path)
-        watch("starting", 0, 1)
+        watch(STARTING, 0, 1)
         if not run.exists() or run.checkpoints.exists():
             train(run, config, resume=run.exists(), show=_shown(watch, "training"))
             _retire(run.checkpoints)
         for level in cell.missing_levels(run):
             _evaluate(cell, run, level, watch)
-        run.write_json("timing.json", {**watch.seconds(), **hardware()})
+        if "training" in watch.spent:  # otherwise somebody else trained it, and only they know how long that took
+            seconds = {f"{stage}_s": round(watch.spent.get(stage, 0.0), 3) for stage in STAGES}
+            run.write_json("timing.json", {**seconds, **hardware()})
         for leftover in ("progress.json", "failure.json"):
             (run.path / leftover).unlink(missing_ok=True)
 

@@ -43,12 +43,12 @@ def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
     example: dict[Kind, Cell] = {}
     for cell in cells:
         example[cell.task, cell.label] = cell
-        took = _took(RunDirectory(root / cell.folder))
-        if took:
-            finished[cell.task, cell.label].append(took)
+        seconds = took(RunDirectory(root / cell.folder))
+        if seconds is not None:
+            finished[cell.task, cell.label].append(seconds)
     speeds: dict[str, float] = json.loads((BUILT_IN / "speeds.json").read_text())["simulated_steps_per_s"]
     found = {kind: planning_seconds(cell, speeds.get(cell.task)) for kind, cell in example.items()}
-    found |= {kind: sum(seconds) / len(seconds) for kind, seconds in finished.items()}
+    found |= {kind: sum(known) / len(known) for kind, known in finished.items()}
     return {kind: seconds for kind, seconds in found.items() if seconds is not None}
 
 
@@ -64,15 +64,15 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     return config.M_s * (learning + acting) / speed
 
 
-def _took(run: RunDirectory) -> float:
+def took(run: RunDirectory) -> float | None:
     """Return what a finished run took; one made outside a grid left only the seconds it learned for."""
     path = run.path / "timing.json"
     if path.exists():
-        took = json.loads(path.read_text())
-        return took["training_s"] + took["evaluation_s"]
+        timing = json.loads(path.read_text())
+        return timing["training_s"] + timing["evaluation_s"]
     if run.checkpoints.exists() or not run.exists():
-        return 0.0
-    return float(curve(run)["seconds"].max(initial=0.0))
+        return None
+    return float(curve(run)["seconds"].max(initial=0.0)) or None
 
 
 def estimate(cells: Sequence[Cell], known: dict[Kind, float]) -> Estimate:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 EVERY = 0.5
 """Seconds between two writes."""
+STARTING, STAGES = "starting", ("training", "evaluation")
 
 
 class Seen(NamedTuple):
@@ -30,32 +31,38 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Writes `progress.json` now and then."""
+    """Writes `progress.json` now and then, and knows what was spent: in this attempt, and in all before it."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "progress.json"
-        before = read_progress(folder)
-        self._spent = {} if before is None else dict(before.seconds)
+        self.spent = _spent(folder)
         self._last = time.perf_counter()
         self._written = -EVERY
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Count the time since the last call to a stage, and write unless that was just done."""
         now = time.perf_counter()
-        name = "evaluation" if stage.startswith("evaluating") else "training"
-        self._spent[name] = self._spent.get(name, 0.0) + now - self._last
-        self._last = now
+        if stage != STARTING:
+            name = "evaluation" if stage.startswith("evaluating") else "training"
+            self.spent[name] = self.spent.get(name, 0.0) + now - self._last
+            self._last = now
         if now - self._written < EVERY and done < total:
             return
         self._written = now
-        seen = Seen(stage, done, total, self._spent, os.getpid(), socket.gethostname())
+        seen = Seen(stage, done, total, self.spent, os.getpid(), socket.gethostname())
         temporary = self._path.with_name("progress.json.tmp")
         temporary.write_text(json.dumps(seen._asdict()))
         os.replace(temporary, self._path)
 
-    def seconds(self) -> dict[str, float]:
-        """Return the time spent by stage, over all attempts."""
-        return {f"{name}_s": round(self._spent.get(name, 0.0), 3) for name in ("training", "evaluation")}
+
+def _spent(folder: Path) -> dict[str, float]:
+    """Read what earlier attempts spent: a killed one left its progress, a finished one its timing."""
+    before = read_progress(folder)
+    if before is not None:
+        return dict(before.seconds)
+    timing = folder / "timing.json"
+    values = json.loads(timing.read_text()) if timing.exists() else {}
+    return {stage: values[f"{stage}_s"] for stage in STAGES if f"{stage}_s" in values}
 
 
 def read_progress(folder: Path) -> Seen | None:

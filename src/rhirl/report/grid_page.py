@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.checkpoint import write_atomically
-from rhirl.experiments.estimates import in_words
+from rhirl.experiments.estimates import in_words, took
 from rhirl.experiments.grid_specs import Spec
-from rhirl.experiments.results import read_results
+from rhirl.experiments.results import Result, read_results
 from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.table_formats import SUMMARY, entry_texts, summary_row
 from rhirl.experiments.tables import NAMES, OURS, Table, tabulate
@@ -51,8 +52,9 @@ def write_grid_report(spec: Spec, path: Path, *, videos: bool = True) -> Path:
         _results(table),
         *_summaries(table),
         *_curves(spec),
-        *(_motion(spec, done, path.parent / "videos") if videos else ()),
-        f"<h2>Cells</h2><details><summary>All {len(spec.cells)}, with what they took</summary>{_cells(spec)}</details>",
+        *(_motion(spec, done, results, path.parent / "videos") if videos else ()),
+        f"<h2>Cells</h2><details><summary>All {len(spec.cells)}, and what they took</summary>",
+        f"{_cells(spec)}</details>",
     ]
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(spec.title)}</title>'
@@ -100,20 +102,18 @@ def _curves(spec: Spec) -> Iterator[str]:
             yield "</div><p>Lines are means over seeds, bands their range; in brackets how many there are.</p>"
 
 
-def _motion(spec: Spec, done: list[Cell], folder: Path) -> Iterator[str]:
+def _motion(spec: Spec, done: Sequence[Cell], results: Sequence[Result], folder: Path) -> Iterator[str]:
     """Show the best finished run of ours for each task, at the lowest noise it was run at."""
-    best: dict[str, tuple[tuple[float, float], Cell]] = {}
-    for cell in done:
-        if cell.method == OURS:
-            evaluation = (
-                RunDirectory(spec.out / cell.folder).path / f"eval/noise{cell.noise:g}-seed{cell.seed}.json"
-            )
-            score = json.loads(evaluation.read_text())["score"] if evaluation.exists() else float("-inf")
-            rank = (cell.noise, -score)
-            best[cell.task] = min(best.get(cell.task, (rank, cell)), (rank, cell), key=lambda pair: pair[0])
+    scores = {(r.task, r.label, r.noise, r.seed): r.score for r in results}
+
+    def rank(cell: Cell) -> tuple[float, float]:
+        return cell.noise, -scores.get((cell.task, cell.label, cell.noise, cell.seed), -math.inf)
+
+    ours = sorted((cell for cell in done if cell.method == OURS), key=rank)
+    best = {cell.task: cell for cell in reversed(ours)}
     if best:
         yield "<h2>In motion</h2><div class=row>"
-        for task, (_, cell) in best.items():
+        for task, cell in best.items():
             run = RunDirectory(spec.out / cell.folder)
             try:
                 content = _kept_film(run, folder / f"{'-'.join(cell.folder.parts)}.webp")
@@ -135,30 +135,21 @@ def _cells(spec: Spec) -> str:
     rows: list[list[Value]] = []
     for cell in spec.cells:
         folder = spec.out / cell.folder
-        timing, failure = folder / "timing.json", folder / "failure.json"
-        took = (
-            sum(json.loads(timing.read_text())[f"{stage}_s"] for stage in ("training", "evaluation"))
-            if timing.exists()
-            else None
-        )
-        state = (
-            "done"
-            if cell.is_done(spec.out)
-            else "failed"
-            if failure.exists()
-            else "begun"
-            if folder.exists()
-            else "not run"
-        )
+        failure = folder / "failure.json"
+        seconds = took(RunDirectory(folder))
         error = json.loads(failure.read_text())["error"] if failure.exists() else ""
-        names: list[Value] = [
-            cell.task,
-            _name(cell.label),
-            (f"{cell.noise:g}", cell.noise),
-            (str(cell.seed), cell.seed),
-        ]
-        rows.append([*names, state, ("" if took is None else in_words(took), took), error])
+        noise, seed = (f"{cell.noise:g}", cell.noise), (str(cell.seed), cell.seed)
+        duration = ("" if seconds is None else in_words(seconds), seconds)
+        rows.append([cell.task, _name(cell.label), noise, seed, _state(cell, spec.out), duration, error])
     return sortable(["task", "method", "σ", "seed", "state", "took", "error"], rows, long=["error"])
+
+
+def _state(cell: Cell, root: Path) -> str:
+    if cell.is_done(root):
+        return "done"
+    if (root / cell.folder / "failure.json").exists():
+        return "failed"
+    return "begun" if (root / cell.folder).exists() else "not run"
 
 
 def _name(label: str) -> str:
