@@ -58,7 +58,7 @@ def test_a_steady_gap_grows_linearly_and_a_widening_one_quadratically() -> None:
 
 
 def test_an_interval_encloses_its_exponent_and_repeats() -> None:
-    sets = states(3, speed=0.3), states(1), states(2)
+    sets = states(3, speed=0.3, N=60), states(1, N=60), states(2, N=60)
     low, high = exponent_interval(*sets, resamples=20)
     assert low < growth_exponent(summed_error(*sets)) < high
     assert high - low < 0.4
