@@ -22,8 +22,7 @@ class Config:
     starts: float = 0.0
     """Share of the learning episodes that begin at a demonstrated state and its time; the paper has 0."""
     span: int | None = None
-    """Mean length of a learning episode, which is over with probability 1/span after every step; by default it runs
-    to the task's T, as in the paper."""
+    """Steps after which a learning episode is over; by default the task's T, as in the paper."""
     hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
     lr: float = 3e-4

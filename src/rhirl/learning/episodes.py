@@ -54,24 +54,18 @@ class Episodes:
         return Start(system, t, end)
 
     def _steps(self, episode: int) -> int:
-        """Draw how long an episode may last: geometrically with mean `span`, or to the task's T.
+        """Return how long an episode may last.
 
-        Geometric lengths give most of the learning to what follows a start, and some to what comes long after.
-        Whole episodes are cut short by turns in the first round, so that the B of them spread over time: in step
-        with each other they would all show the cost the same part of the task at once, then the next.
+        The first round is cut short by turns, so that the B episodes spread over time. In step with each other they
+        would all show the cost the same part of the task at once, then the next.
         """
-        if self.config.span is not None:
-            return int(self._rng(episode, 1).geometric(1 / self.config.span))
-        T, B = self.demos.horizon, self.config.parallel
-        return T if episode >= B else max(1, T * (episode + 1) // B)
+        steps = self.demos.horizon if self.config.span is None else self.config.span
+        return steps if episode >= self.config.parallel else max(1, steps * (episode + 1) // self.config.parallel)
 
     def _place(self, episode: int) -> tuple[int, int | None]:
         """Draw the time an episode begins at, and the demonstration it begins on, if any."""
-        rng = self._rng(episode, 0)
+        rng = np.random.default_rng(draw(self.seed, START, episode))
         if rng.random() >= self.config.starts:
             return 0, None
         demo = int(rng.integers(len(self.demos)))
         return int(rng.integers(self.demos.lengths[demo])), demo
-
-    def _rng(self, episode: int, purpose: int) -> np.random.Generator:
-        return np.random.default_rng(draw(self.seed, START, episode, purpose))
