@@ -39,7 +39,7 @@ def test_as_many_episodes_of_both_are_needed() -> None:
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
 def test_the_exponent_of_a_power_is_its_own(power: float) -> None:
-    assert growth_exponent(3.0 * np.arange(1, 101) ** power) == pytest.approx(power, abs=1e-9)
+    assert growth_exponent(3.0 * np.arange(1.0, 101.0) ** power) == pytest.approx(power, abs=1e-9)
 
 
 def test_no_error_has_no_exponent() -> None:

@@ -50,8 +50,8 @@ def exponent_interval(
 ) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of p, over episodes of all three.
 
-    Episodes drawn twice lie further from others than fresh ones would, which shifts every resample the same way; the
-    resamples are therefore centred on p.
+    Episodes drawn twice lie further from others than fresh ones, which shifts all resamples the same way; they
+    are therefore centred on p.
     """
     rng = np.random.default_rng(seed)
 
