@@ -4,8 +4,9 @@ from rhirl.tasks.lunar_lander import LUNAR_LANDER
 from rhirl.tasks.mujoco import ANT, ANT_27, HOPPER, WALKER2D
 from rhirl.tasks.pendulum import PENDULUM
 from rhirl.tasks.task import Task
+from rhirl.tasks.windy_pendulum import WINDY_PENDULUM
 
-TASKS = {task.name: task for task in (PENDULUM, LUNAR_LANDER, HOPPER, WALKER2D, ANT, ANT_27)}
+TASKS = {task.name: task for task in (PENDULUM, LUNAR_LANDER, HOPPER, WALKER2D, ANT, ANT_27, WINDY_PENDULUM)}
 
 
 def get_task(name: str) -> Task:
