@@ -130,12 +130,12 @@ def run_cell(cell: Cell, root: Path, *, lock_patience: float = LOCK_PATIENCE) ->
 def refuse_other_settings(run: RunDirectory, config: RunConfig) -> None:
     """Raise where a directory holds a run that was asked to do something else.
 
-    Settings that the older run did not know of are taken to be as they were then.
+    Settings that the older run did not know of are taken to be as they were then; how often it was scored while it
+    learned changes nothing that it learned.
     """
     before, now = _flat(asdict(run.config())), _flat(asdict(config))
-    changed = [
-        f"{name} was {before[name]!r}, now {now.get(name)!r}" for name in before if before[name] != now.get(name)
-    ]
+    names = [name for name in before if before[name] != now.get(name) and name != "evaluations"]
+    changed = [f"{name} was {before[name]!r}, now {now.get(name)!r}" for name in names]
     if changed:
         raise RunError(f"{run.path} holds a run with other settings ({'; '.join(changed)}): move it away first")
 
