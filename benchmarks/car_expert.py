@@ -101,7 +101,9 @@ def main() -> None:
     parser.add_argument("what", choices=["score", "record"])
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation σ of the control noise")
     parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--diary", type=Path, required=True, help="file of finished episodes, continued if it exists")
+    parser.add_argument(
+        "--diary", type=Path, required=True, help="file of finished episodes, continued if it exists"
+    )
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
     noise, episodes, diary = arguments.noise, arguments.episodes, arguments.diary

@@ -2,9 +2,9 @@
 
     python benchmarks/car_racing.py --out results/bench/car-physics.json
 
-Four contestants take turns from the same states: the compiled car; Gymnasium without its drawing; Box2D's world step
-alone, which is all that a faster Python could leave; and Gymnasium as it comes, which draws every step. Steps are
-counted per second of processor time on one thread, which other programs disturb less than the clock on the wall.
+Four contestants take turns from the same states: the compiled car; Gymnasium without its drawing; Box2D's world
+step alone, which is all that a faster Python could leave; and Gymnasium as it comes, which draws every step. Steps
+are counted per second of processor time on one thread, which other programs disturb less than they do the clock.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def measure(samples: int, horizon: int, states: int, repetitions: int) -> dict[s
                     if repetition > 0:
                         seconds[name].append((time.process_time() - began) / steps)
         rates = {name: 1 / statistics.median(times) for name, times in seconds.items()}
-        ratios = {f"ratio_to_{name}": rates["compiled"] / rate for name, rate in rates.items() if name != "compiled"}
+        ratios = {
+            f"ratio_to_{name}": rates["compiled"] / rate for name, rate in rates.items() if name != "compiled"
+        }
         result[controls] = {f"{name}_steps_per_core_s": rate for name, rate in rates.items()} | ratios
     return result
 

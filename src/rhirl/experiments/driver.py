@@ -37,7 +37,7 @@ STRETCH = np.arange(-15, 46)
 class Driving:
     """How the expert plans and what it cares about beside the reward."""
 
-    planner: Planner = field(default_factory=lambda: Planner(K=50, M=96, beta=0.2, ess=0.1, knots=8))
+    planner: Planner = field(default_factory=lambda: Planner(K=45, M=64, beta=0.2, ess=0.1, knots=8))
     off_road: float = 0.5
     """c: cost of a step with all wheels on grass."""
     top_speed: float = 70.0

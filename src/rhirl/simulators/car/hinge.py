@@ -161,6 +161,40 @@ def sweep_hinge(velocities: NDArray[np.float32], hinges: NDArray[np.float32], la
     velocities[b + 2 * LANES] = wb + INERTIA_B * dz
 
 
+@inline_kernel
+def sweep_free_hinge(velocities: NDArray[np.float32], hinges: NDArray[np.float32], lane: int, wheel: int) -> None:
+    """Do the same sweep where no lane's hinge is at a limit, at less than half the work."""
+    h, b = wheel * HINGE + lane, (1 + wheel) * 3 * LANES + lane
+    ax, ay = hinges[h + AX], hinges[h + AY]
+    k11, k12, k22, det2 = hinges[h + K11], hinges[h + K12], hinges[h + K22], hinges[h + DET2]
+    vax, vay, wa = velocities[lane], velocities[lane + LANES], velocities[lane + 2 * LANES]
+    vbx, vby, wb = velocities[b], velocities[b + LANES], velocities[b + 2 * LANES]
+    old = hinges[h + MOTOR]
+    motor = clamp(old + -MOTOR_MASS * (wb - wa - hinges[h + SPEED]), -MAX_MOTOR_IMPULSE, MAX_MOTOR_IMPULSE)
+    hinges[h + MOTOR] = motor
+    wa = wa - INERTIA_A * (motor - old)
+    wb = wb + INERTIA_B * (motor - old)
+    ex = vbx - vax + wa * ay
+    ey = vby - vay - wa * ax
+    dx = det2 * (k22 * -ex - k12 * -ey)
+    dy = det2 * (k11 * -ey - k12 * -ex)
+    hinges[h + PX] += dx
+    hinges[h + PY] += dy
+    velocities[lane] = vax - MASS_A * dx
+    velocities[lane + LANES] = vay - MASS_A * dy
+    velocities[lane + 2 * LANES] = wa - INERTIA_A * (ax * dy - ay * dx)
+    velocities[b] = vbx + MASS_B * dx
+    velocities[b + LANES] = vby + MASS_B * dy
+    velocities[b + 2 * LANES] = wb
+
+
+@kernel
+def any_limited(hinges: NDArray[np.float32], wheel: int, lanes: int) -> bool:
+    """Tell whether this wheel's hinge is at a limit in any lane."""
+    first = wheel * HINGE + LIMIT
+    return bool((hinges[first : first + lanes] != FREE).any())
+
+
 @kernel
 def settle_hinge(wheel: int, limit: F, hull: Pose, rim: Pose) -> tuple[bool, Pose, Pose]:
     """Push the poses of hull and wheel towards pin and limit once; also tell whether the error was small."""

@@ -25,12 +25,20 @@ from rhirl.simulators.box2d.settings import (
     TIME_TO_SLEEP,
     VELOCITY_ITERATIONS,
     ZERO,
+    inline_kernel,
     kernel,
     outer_kernel,
 )
 from rhirl.simulators.car import hinge as hg
 from rhirl.simulators.car import tyres
-from rhirl.simulators.car.hinge import prepare_hinge, settle_hinge, sweep_hinge, warm_start_hinge
+from rhirl.simulators.car.hinge import (
+    any_limited,
+    prepare_hinge,
+    settle_hinge,
+    sweep_free_hinge,
+    sweep_hinge,
+    warm_start_hinge,
+)
 from rhirl.simulators.car.overlap import Overlap, make_overlap
 from rhirl.simulators.car.road import Road, touch_tiles
 from rhirl.simulators.car.scene import MASS_B
@@ -140,17 +148,27 @@ def _prepare(
 @kernel
 def _sweep(scratch: Scratch, lanes: int) -> None:
     """Sweep over all hinges, the last wheel's first."""
-    velocities, hinges = scratch.velocities, scratch.hinges
-    # Literal numbers of wheels: loops are vectorised only over addresses known to the compiler.
+    hinges = scratch.hinges
+    # Rear wheels never reach a limit in practice, front wheels only while they are steered hard.
+    rear = any_limited(hinges, 3, lanes) or any_limited(hinges, 2, lanes)
+    front = any_limited(hinges, 1, lanes) or any_limited(hinges, 0, lanes)
     for _ in range(VELOCITY_ITERATIONS):
+        # Literal numbers of wheels: loops are vectorised only over addresses known to the compiler.
+        _sweep_wheel(scratch, 3, rear, lanes)
+        _sweep_wheel(scratch, 2, rear, lanes)
+        _sweep_wheel(scratch, 1, front, lanes)
+        _sweep_wheel(scratch, 0, front, lanes)
+
+
+@inline_kernel
+def _sweep_wheel(scratch: Scratch, wheel: int, limited: bool, lanes: int) -> None:
+    velocities, hinges = scratch.velocities, scratch.hinges
+    if limited:
         for lane in range(lanes):
-            sweep_hinge(velocities, hinges, lane, 3)
+            sweep_hinge(velocities, hinges, lane, wheel)
+    else:
         for lane in range(lanes):
-            sweep_hinge(velocities, hinges, lane, 2)
-        for lane in range(lanes):
-            sweep_hinge(velocities, hinges, lane, 1)
-        for lane in range(lanes):
-            sweep_hinge(velocities, hinges, lane, 0)
+            sweep_free_hinge(velocities, hinges, lane, wheel)
 
 
 @kernel
