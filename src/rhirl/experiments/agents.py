@@ -17,19 +17,24 @@ from rhirl.tasks import Task
 
 
 class PlanningAgent:
-    """Plans with a cost from the state of the running environment."""
+    """Plans with a cost from the state of the running environment; controls hold as long as the simulator's do."""
 
     def __init__(self, controller: Controller, simulator: EnvironmentSimulator) -> None:
         self.controller = controller
         self.simulator = simulator
+        self.hold: int = getattr(simulator, "hold", 1)
 
     def reset(self, seed: int) -> None:
         """Begin with an empty plan."""
         self.controller.reset(seed % 2**31)
+        self._steps = 0
 
     def act(self, env: gymnasium.Env[Any, Any], observation: NDArray[Any]) -> NDArray[np.float32]:
-        """Plan from where the environment is."""
-        return self.controller.act(self.simulator.snapshot(env))
+        """Plan from where the environment is, or hold the last control."""
+        if self._steps % self.hold == 0:
+            self._u = self.controller.act(self.simulator.snapshot(env))
+        self._steps += 1
+        return self._u
 
 
 class PolicyAgent:
