@@ -33,7 +33,7 @@ from rhirl.tasks.car_racing import CAR_RACING
 def drive_all(seeds: list[int], noise: float, diary: Path) -> list[dict[str, Any]]:
     """Drive one episode per seed, and keep each in a diary from which an interrupted run goes on."""
     done = [json.loads(line) for line in diary.read_text().splitlines()] if diary.exists() else []
-    env, expert = TwoControls(UndrawnCarRacing()), DrivingExpert()
+    env, expert = TwoControls(UndrawnCarRacing()), DrivingExpert(threads=1)
     for seed in seeds[len(done) :]:
         began = time.process_time()
         episode = run_episode(env, expert, horizon=CAR_RACING.T, noise=noise, seed=seed)
@@ -91,7 +91,7 @@ def demonstrate(noise: float, episodes: int, diary: Path) -> None:
     )
     controls = [np.array(drive["controls"], np.float32) for drive in drives]
     path = DATA / f"{CAR_RACING.name}-noise{noise:g}{SUFFIX}"
-    write_recordings(record(controls, meta, CarRacingSimulator().play, horizon=CAR_RACING.T), path)
+    write_recordings(record(controls, meta, CarRacingSimulator(threads=1).play, horizon=CAR_RACING.T), path)
     print(f"{path.name}: {os.path.getsize(path)} bytes, {np.mean(meta.returns):.1f}")
 
 

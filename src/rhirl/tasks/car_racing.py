@@ -1,0 +1,79 @@
+"""CarRacing from images: drive a lap of a track nobody has seen, within 1000 steps.
+
+The environment is Gymnasium's CarRacing-v3 behind two controls in [-1, 1]: steering, and one pedal that gives gas
+above zero and brakes below. What a learner sees are the simulator's frames: Gymnasium's picture once its camera has
+zoomed in, without the score, which would tell the reward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+
+from rhirl.demos import Demonstrations
+from rhirl.demos.bundled import DATA
+from rhirl.demos.recordings import SUFFIX, Play, Recordings, read_recordings
+from rhirl.simulators import EnvironmentSimulator
+from rhirl.tasks.task import Task, paper_returns
+
+
+class CarRacingTask(Task):
+    """A task whose environment is driven by two controls instead of Gymnasium's three."""
+
+    def make_env(self, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+        """Make the environment, without a time limit of its own."""
+        from rhirl.simulators.car_racing import TwoControls
+
+        return TwoControls(super().make_env(**kwargs))
+
+
+def _simulator() -> EnvironmentSimulator:
+    from rhirl.simulators.car_racing import CarRacingSimulator  # Box2D is an extra, needed by this task only
+
+    return CarRacingSimulator()
+
+
+def car_recordings(noise: float = 0.0, *, force: bool = False) -> Recordings:
+    """Read the bundled recordings of the expert at control noise σ."""
+    return read_recordings(DATA / f"car_racing-noise{noise:g}{SUFFIX}", force=force)
+
+
+def car_demos(play: Play, noise: float = 0.0, *, episodes: int | None = None) -> Demonstrations:
+    """Draw the bundled demonstrations: `play` is that of a `CarRacingSimulator`, in its view.
+
+    At 96 x 96 x 3 an episode takes 28 MB.
+    """
+    recordings = car_recordings(noise)
+    return (recordings if episodes is None else recordings.take(episodes)).demonstrations(play)
+
+
+COMMON = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5}
+PUBLISHED = {"K": 15, "M": 200, "beta": 1.0, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
+
+CAR_RACING = CarRacingTask(
+    name="car_racing",
+    env_id="CarRacing-v3",
+    T=1000,
+    observation_dim=96 * 96 * 3,
+    control_dim=2,
+    simulator=_simulator,
+    packages=("gymnasium", "Box2D"),
+    presets={
+        "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 100_000},
+        "default": {
+            "planner": {"K": 15, "M": 64, "beta": 0.2, "ess": 0.1, "knots": 5},
+            "parallel": 1,
+            "penalty": 0.3,
+            **COMMON,
+            "iterations": 3_000,
+        },
+    },
+    paper=paper_returns(
+        expert=(903.25, 702.01, 281.12),
+        rhirl=(359.61, 206.21, 53.97),
+        firl=(85.45, 18.32, 2.04),
+        airl=(-21.97, -25.25, -32.31),
+        gail=(2.62, -7.65, -15.88),
+    ),
+)
