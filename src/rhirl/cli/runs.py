@@ -45,6 +45,7 @@ def train(
     demos: Path | None = None,
     episodes: int | None = None,
     set: tuple[str, ...] = (),
+    evaluations: int = 10,
     force: bool = False,
     quiet: bool = False,
 ) -> None:
@@ -61,6 +62,7 @@ def train(
         demos: A demonstration file of your own instead of the bundled one.
         episodes: Learn from the first so many demonstrations only.
         set: Settings to change, such as `--set lr=1e-3 planner.M=100`.
+        evaluations: How often to score the agent while it learns, five episodes each; 0 saves that time.
         force: Accept demonstrations made with other simulator versions.
         quiet: Say nothing but errors.
     """
@@ -69,7 +71,7 @@ def train(
     from rhirl.experiments.plan import plan_run
     from rhirl.experiments.train import train as run_training
 
-    config = plan_run(task, method, noise, seed, preset, demos, episodes, set, force)
+    config = plan_run(task, method, noise, seed, preset, demos, episodes, set, force, evaluations)
     run = RunDirectory(out or Path("runs") / task / method / f"noise{noise:g}" / f"seed{seed}")
     with Display(f"{task} {method}", learning, quiet=quiet) as display:
         try:

@@ -21,8 +21,8 @@ from rhirl.experiments.grid_specs import BUILT_IN
 from rhirl.experiments.presets import configure
 from rhirl.experiments.progress import Seen
 from rhirl.experiments.results import curve
-from rhirl.experiments.run import RunDirectory
-from rhirl.experiments.train import EVALUATION_EPISODES, EVALUATIONS
+from rhirl.experiments.run import RunConfig, RunDirectory
+from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.tasks import get_task
 
 Kind = tuple[str, str]
@@ -59,7 +59,7 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     task = get_task(cell.task)
     config = configure(task, cell.preset, cell.settings)
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
-    episodes = EVALUATIONS * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
+    episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     acting = episodes * task.T * config.acting.M * config.acting.K
     return config.M_s * (learning + acting) / speed
 

@@ -22,6 +22,7 @@ def plan_run(
     episodes: int | None = None,
     overrides: Iterable[str] = (),
     force: bool = False,
+    evaluations: int = 10,
 ) -> RunConfig:
     """Check every word and lay down the whole configuration of a run."""
     benchmark, how = get_task(task), get_method(method)
@@ -36,6 +37,7 @@ def plan_run(
         demos="bundled" if demos is None else str(demos),
         episodes=len(found),
         hyper=to_dict(hyper),
+        evaluations=evaluations,
     )
 
 

@@ -45,6 +45,8 @@ class RunConfig:
     """Number of demonstrations learned from."""
     hyper: Mapping[str, Any]
     """Every hyper-parameter of the method."""
+    evaluations: int = 10
+    """How often the agent is scored while learning, on validation episodes; 0 saves that time."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from rhirl.tasks import get_task
 
 LOG_EVERY = 20
 """Iterations between two lines of the log. Checkpoints and stops happen there too, so that no line is ever lost."""
-CHECKPOINTS, EVALUATIONS, EVALUATION_EPISODES = 20, 10, 5
+CHECKPOINTS, EVALUATION_EPISODES = 20, 5
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def train(
         run.begin(config, {**surroundings(), "demos_sha256": sha256(path or bundled_path(task.name, config.noise))})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
-    by = yardstick(task, agent_seeds, config.noise)
-    stops = _Schedule(learner.iterations)
+    by = yardstick(task, agent_seeds, config.noise) if config.evaluations else None
+    stops = _Schedule(learner.iterations, config.evaluations)
     best = max((line["eval/return"] for line in run.read_metrics() if "eval/return" in line), default=None)
     with closing(learner), stop_requested() as stop:
         while not learner.finished:
@@ -85,7 +85,7 @@ def train(
                 metrics.append(learner.step())
             iteration, line = learner.iteration, learner.line(metrics)
             line["time/steps_per_s"] = (learner.executed - before) / (time.perf_counter() - began)
-            if stops.evaluate(iteration) or learner.finished:
+            if by is not None and (stops.evaluate(iteration) or learner.finished):
                 returns = evaluate(task, learner.agent(), agent_seeds, config.noise)
                 line |= {
                     "eval/return": float(returns.mean()),
@@ -106,11 +106,12 @@ def train(
 class _Schedule:
     """Spreads evaluations and checkpoints evenly over the run, on the log's grid."""
 
-    def __init__(self, iterations: int) -> None:
+    def __init__(self, iterations: int, evaluations: int) -> None:
         self.iterations = iterations
+        self.evaluations = evaluations
 
     def evaluate(self, iteration: int) -> bool:
-        return self._due(iteration, EVALUATIONS)
+        return self._due(iteration, self.evaluations)
 
     def checkpoint(self, iteration: int) -> bool:
         return self._due(iteration, CHECKPOINTS)

@@ -36,11 +36,14 @@ LUNAR_LANDER = Task(
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 50_000},
         "default": {
-            "planner": {"K": 40, "M": 100, "beta": 0.3, "ess": 0.05, "knots": 10},
-            "deploy": {"K": 40, "M": 200, "beta": 0.3, "ess": 0.05, "knots": 10},
-            "parallel": 4,
-            "penalty": 0.3,
+            "planner": {"K": 30, "M": 100, "beta": 0.3, "ess": 0.05, "knots": 8},
+            "deploy": {"K": 30, "M": 200, "beta": 0.3, "ess": 0.05, "knots": 8},
+            "parallel": 8,
+            "starts": 0.5,
+            "span": 100,
+            "penalty": 1.0,
             **COMMON,
+            "lr": 3e-4,
             "iterations": 3_000,
         },
     },

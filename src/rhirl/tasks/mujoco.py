@@ -32,12 +32,15 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
     return {
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
-            "planner": {"K": K, "M": M, "beta": 0.1, "ess": 0.05},
-            "deploy": {"K": K, "M": 2 * M, "beta": 0.1, "ess": 0.05},
+            "planner": {"K": min(K, 20), "M": 100, "beta": 0.1, "ess": 0.05},
+            "deploy": {"K": min(K, 20), "M": 200, "beta": 0.1, "ess": 0.05},
             "parallel": 4,
-            "penalty": 0.3,
+            "starts": 0.5,
+            "span": 100,
+            "penalty": 1.0,
             **common,
-            "iterations": 2_000,
+            "lr": 3e-4,
+            "iterations": 4_000,
         },
     }
 
