@@ -96,7 +96,7 @@ def test_hold_must_be_positive() -> None:
 
 def test_a_placed_car_stands_where_it_was_put_in_one_piece() -> None:
     track = make_track(3)
-    placed = place_car(track.start, 10.0, -20.0, 1.2, speed=30.0)
+    placed = place_car(track.start, np.array([10.0, -20.0]), 1.2, speed=30.0)
     np.testing.assert_allclose(body_origin(placed), [10.0, -20.0], atol=1e-4)
     assert placed[ANGLE] == pytest.approx(1.2)
     assert np.hypot(placed[VX], placed[VY]) == pytest.approx(30.0)
@@ -112,7 +112,6 @@ def test_pictures_of_a_drive() -> None:
     assert gif.size == (2 * 192 + 6, 192 + 18)
     assert getattr(gif, "n_frames", 1) == 5
     cost = Cost(Pixels.of(VIEW.shape), CNN.of(jax.random.key(0), 1, (8,)))
-    figure = cost_map(cost, simulator, track, cars, cars)
-    mesh = figure.axes[0].collections[0]
-    assert np.size(mesh.get_array()) == (len(track.line) + 1) * 17
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["expert", "learned controller"]
+    axes: Any = cost_map(cost, simulator, track, cars, cars).axes[0]
+    assert np.size(axes.collections[0].get_array()) == (len(track.line) + 1) * 17
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["expert", "learned controller"]

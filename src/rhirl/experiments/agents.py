@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.demos import Agent
 from rhirl.learning import Controller
 from rhirl.rl import Policy
 from rhirl.simulators import EnvironmentSimulator
@@ -74,8 +75,12 @@ def expert_path(task: Task, noise: float = 0.0) -> Path:
     return inside if inside.exists() else folder / f"{name}.policy.safetensors"
 
 
-def expert_agent(task: Task, noise: float = 0.0) -> PolicyAgent:
-    """Load the task's bundled expert."""
+def expert_agent(task: Task, noise: float = 0.0) -> Agent:
+    """Load the task's bundled expert; CarRacing's plans on the true reward instead of following a policy."""
+    if task.name == "car_racing":
+        from rhirl.experiments.driver import DrivingExpert  # needs Box2D
+
+        return DrivingExpert()
     path = expert_path(task, noise)
     if not path.exists():
         raise FileNotFoundError(f"no expert of {task.name} is bundled; train one with: rhirl expert {task.name}")

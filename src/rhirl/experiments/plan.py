@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rhirl.demos import DemonstrationError, Demonstrations, load_demos, read_demos
+from rhirl.demos import DemonstrationError, Demonstrations, read_demos
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.presets import choose, to_dict
 from rhirl.experiments.run import RunConfig
@@ -53,7 +53,7 @@ def find_demos(
     """Read a run's demonstrations: the bundled ones, or those of a file; with their controls where needed."""
     benchmark = get_task(task)
     if path is None:
-        return load_demos(task, noise, episodes=episodes, force=force, everything=controls)
+        return benchmark.demonstrations(noise, episodes=episodes, force=force, everything=controls)
     demos = read_demos(path, task=task, env_id=benchmark.env_id, force=force, everything=controls)
     if controls and demos.controls is None:
         raise DemonstrationError(

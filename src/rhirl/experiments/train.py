@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rhirl.demos import bundled_path, sha256
+from rhirl.demos import sha256
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import evaluate, scores, yardstick
 from rhirl.experiments.interrupt import StoppedError, stop_requested
@@ -71,7 +71,8 @@ def train(
     else:
         # Before config.json, which makes it a run: whatever happens next, a run can be resumed.
         save_checkpoint(learner.state, run.checkpoints, 0)
-        run.begin(config, {**surroundings(), "demos_sha256": sha256(path or bundled_path(task.name, config.noise))})
+        learned_from = sha256(path or task.demonstrations_path(config.noise))
+        run.begin(config, {**surroundings(), "demos_sha256": learned_from})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
     by = yardstick(task, agent_seeds, config.noise) if config.evaluations else None

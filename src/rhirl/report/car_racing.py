@@ -46,7 +46,7 @@ def cost_map(
     across = np.stack([np.cos(heading), np.sin(heading)], axis=-1)
     places = line[:, None] + ASIDE[None, :, None] * across[:, None]
     cars = np.array(
-        [place_car(track.start, *place, beta) for row, beta in zip(places, heading, strict=True) for place in row]
+        [place_car(track.start, place, beta) for row, beta in zip(places, heading, strict=True) for place in row]
     )
     g = np.concatenate(
         [
@@ -76,9 +76,10 @@ def cost_map(
 
 
 def place_car(
-    car: NDArray[np.float64], x: float, y: float, heading: float, speed: float = SPEED
+    car: NDArray[np.float64], place: NDArray[np.float64], heading: float, speed: float = SPEED
 ) -> NDArray[np.float64]:
-    """Move a car (STATE_DIM,) as a whole to a place and heading, rolling straight ahead."""
+    """Move a car (STATE_DIM,) as a whole to a place (2,) and heading, rolling straight ahead."""
+    x, y = place
     moved = car.copy()
     turn = heading - car[ANGLE]
     c, s = np.cos(turn), np.sin(turn)

@@ -2,16 +2,19 @@
 
 The environment is Gymnasium's CarRacing-v3 behind two controls in [-1, 1]: steering, and one pedal that gives gas
 above zero and brakes below. What a learner sees are the simulator's frames: Gymnasium's picture once its camera has
-zoomed in, without the score, which would tell the reward.
+zoomed in, at half the size and in grey, without the score, which would tell the reward. Learner and planner hold
+each control for four steps of the environment (0.08 s), so that ten frames look 0.8 s ahead.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from rhirl.demos import Demonstrations
+from rhirl.demos import Demonstrations, from_episodes
 from rhirl.demos.bundled import DATA
 from rhirl.demos.recordings import SUFFIX, Play, Recordings, read_recordings
 from rhirl.simulators import EnvironmentSimulator
@@ -27,11 +30,31 @@ class CarRacingTask(Task):
 
         return TwoControls(super().make_env(**kwargs))
 
+    def demonstrations(
+        self, noise: float = 0.0, *, episodes: int | None = None, force: bool = False, everything: bool = False
+    ) -> Demonstrations:
+        """Play the bundled recordings in the simulator, which then knows the state behind every frame."""
+        recordings, simulator = car_recordings(noise, force=force), planning_simulator()
+        recordings = recordings if episodes is None else recordings.take(episodes)
+        shown = [simulator.play(*recordings.episode(i)) for i in range(len(recordings))]
+        return from_episodes(shown, recordings.meta, horizon=self.T // simulator.hold)
+
+    def demonstrations_path(self, noise: float = 0.0) -> Path:
+        """Return the bundled recordings."""
+        return DATA / f"{self.name}-noise{noise:g}{SUFFIX}"
+
+
+@cache
+def planning_simulator() -> Any:
+    """Return the simulator that learners plan with: one for all, as it remembers what was played."""
+    from rhirl.simulators.car.render import View  # Box2D is an extra, needed by this task only
+    from rhirl.simulators.car_held import HeldCarRacingSimulator
+
+    return HeldCarRacingSimulator(hold=4, view=View(2, grey=True, looks=8))
+
 
 def _simulator() -> EnvironmentSimulator:
-    from rhirl.simulators.car_racing import CarRacingSimulator  # Box2D is an extra, needed by this task only
-
-    return CarRacingSimulator()
+    return planning_simulator()
 
 
 def car_recordings(noise: float = 0.0, *, force: bool = False) -> Recordings:
@@ -55,18 +78,24 @@ CAR_RACING = CarRacingTask(
     name="car_racing",
     env_id="CarRacing-v3",
     T=1000,
-    observation_dim=96 * 96 * 3,
+    observation_dim=48 * 48,
     control_dim=2,
     simulator=_simulator,
     packages=("gymnasium", "Box2D"),
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 100_000},
         "default": {
-            "planner": {"K": 15, "M": 64, "beta": 0.2, "ess": 0.1, "knots": 5},
-            "parallel": 1,
-            "penalty": 0.3,
+            "planner": {"K": 10, "M": 48, "beta": 0.3, "ess": 0.1, "knots": 4},
+            "deploy": {"K": 10, "M": 64, "beta": 0.3, "ess": 0.1, "knots": 4},
+            "parallel": 4,
+            "starts": 0.7,
+            "span": 50,
+            "lessons": 12,
+            "penalty": 1.0,
+            "average": 0.99,
             **COMMON,
-            "iterations": 3_000,
+            "lr": 3e-4,
+            "iterations": 600,
         },
     },
     paper=paper_returns(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
+from rhirl.demos import Demonstrations, bundled_path, load_demos
 from rhirl.simulators import EnvironmentSimulator
 
 
@@ -42,6 +44,16 @@ class Task:
     def make_env(self, **kwargs: Any) -> gymnasium.Env[Any, Any]:
         """Make the plain environment, without a time limit of its own: whoever runs an episode cuts it at T."""
         return gymnasium.make(self.env_id, max_episode_steps=-1, **(dict(self.env_kwargs) | kwargs))
+
+    def demonstrations(
+        self, noise: float = 0.0, *, episodes: int | None = None, force: bool = False, everything: bool = False
+    ) -> Demonstrations:
+        """Load the bundled demonstrations, as the planner's simulator would show them."""
+        return load_demos(self.name, noise, episodes=episodes, force=force, everything=everything)
+
+    def demonstrations_path(self, noise: float = 0.0) -> Path:
+        """Return the file they come from."""
+        return bundled_path(self.name, noise)
 
     def ratio(self, total: float, expert: float) -> float:
         """Return / expert as the paper has it, clipped at zero."""
