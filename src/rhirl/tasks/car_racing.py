@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium
 
-from rhirl.demos import Demonstrations, from_episodes
+from rhirl.demos import DemonstrationError, Demonstrations, from_episodes
 from rhirl.demos.bundled import DATA
 from rhirl.demos.recordings import SUFFIX, Play, Recordings, read_recordings
 from rhirl.simulators import EnvironmentSimulator
@@ -59,7 +59,12 @@ def _simulator() -> EnvironmentSimulator:
 
 def car_recordings(noise: float = 0.0, *, force: bool = False) -> Recordings:
     """Read the bundled recordings of the expert at control noise σ."""
-    return read_recordings(DATA / f"car_racing-noise{noise:g}{SUFFIX}", force=force)
+    path = DATA / f"car_racing-noise{noise:g}{SUFFIX}"
+    if not path.exists():
+        raise DemonstrationError(
+            f"no demonstrations of car_racing at σ = {noise:g} are bundled: see benchmarks/car_expert.py record"
+        )
+    return read_recordings(path, force=force)
 
 
 def car_demos(play: Play, noise: float = 0.0, *, episodes: int | None = None) -> Demonstrations:
