@@ -121,6 +121,8 @@ def _health(run: RunDirectory) -> list[Picture]:
 def _task_pictures(run: RunDirectory) -> list[Picture]:
     """Pictures only this task has."""
     config = run.config()
+    if config.task == "car_racing" and run.cost.exists():
+        return _driving(run)
     if config.task != "pendulum":
         return []
     task, agent = load_agent(run)
@@ -140,6 +142,32 @@ def _task_pictures(run: RunDirectory) -> list[Picture]:
     )
     figure = pendulum.cost_map(load_cost(run.cost), shown["expert"], shown["learned"])
     return [Picture("Learned cost", png(figure), caption), motion]
+
+
+def _driving(run: RunDirectory) -> list[Picture]:
+    """CarRacing's: a lap by the expert and one by what was learned, and the cost along that track."""
+    from rhirl.report import car_racing  # needs Box2D
+    from rhirl.simulators.car.track import make_track
+
+    config = run.config()
+    task, agent = load_agent(run)
+    simulator: Any = task.simulator()
+    env, seed = task.make_env(), episode_seeds(VALIDATION, 0, 1)[0]
+    drives = [
+        simulator.replay(seed, run_episode(env, who, horizon=task.T, noise=config.noise, seed=seed).controls)
+        for who in (expert_agent(task, config.noise), agent)
+    ]
+    track = make_track(seed)
+    figure = car_racing.cost_map(load_cost(run.cost), simulator, track, *drives)
+    caption = (
+        "Dark is cheap: the cost of a car that follows the road at 40 m/s, on it and up to 16 m beside it, as the "
+        "network sees it in the frame. The thin lines are the edges of the road. No learner has seen this track."
+    )
+    moving = car_racing.animation(track, *drives)
+    return [
+        Picture("Learned cost", png(figure), caption),
+        Picture("In motion", moving, "The expert and the learned controller on a track neither has seen.", "gif"),
+    ]
 
 
 def _figure(picture: Picture) -> str:
