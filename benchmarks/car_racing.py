@@ -111,7 +111,7 @@ def main() -> None:
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "load_average_before": round(os.getloadavg()[0], 1),
-        "versions": {name: version(name) for name in ("numpy", "numba", "gymnasium", "Box2D", "pygame")},
+        "versions": {name: version(name) for name in ("numpy", "numba", "gymnasium", "Box2D")},
         **measure(**work),
     }
     text = json.dumps(result, indent=2)
