@@ -73,6 +73,7 @@ def test_learning_curves_show_every_method_over_what_it_has(tmp_path: Path) -> N
     assert executed["RHIRL (2)"][1] == pytest.approx([0.3, 0.8])
     assert executed["f-IRL (1)"] == ([500, 1000], [0.1, 0.3])
     assert executed["BC (1)"][1] == [0.7, 0.7]
+    assert [axes.get_xscale() for axes in figure.axes] == ["linear"] * 3
     assert simulated["RHIRL (2)"][0] == [1000, 2000]
     assert "f-IRL (1)" not in simulated
     assert seconds["RHIRL (2)"][0] == [2, 4]

@@ -43,7 +43,7 @@ def learning_curves(
                 for method, curves in methods.items():
                     color = COLORS[list(names).index(method) % len(COLORS)]
                     _draw(axes, curves, axis, height, color, f"{names[method]} ({len(curves)})")
-                _finish(axes, AXES[axis], height)
+                _finish(axes, AXES[axis], height, [curve[axis] for curves in methods.values() for curve in curves])
             row[0].set_ylabel(f"{task}: {height}")
         if tasks:
             _legend(figure, [axes for row in panels for axes in row], columns=2 if len(over) == 1 else 4)
@@ -76,11 +76,10 @@ def _draw(axes: Axes, curves: Sequence[Curve], axis: str, height: str, color: st
     axes.fill_between(x, heights.min(axis=0), heights.max(axis=0), color=color, alpha=0.18, linewidth=0)
 
 
-def _finish(axes: Axes, name: str, height: str) -> None:
+def _finish(axes: Axes, name: str, height: str, steps: Sequence[NDArray[np.float64]]) -> None:
     axes.set_xlabel(name)
-    drawn = np.concatenate([np.asarray(line.get_xdata(), np.float64) for line in axes.get_lines()] or [np.ones(1)])
-    positive = drawn[drawn > 0]
-    if len(positive) and positive.max() > WIDE * positive.min():
+    taken = np.concatenate([x[x > 0] for x in steps])
+    if len(taken) and taken.max() > WIDE * taken.min():
         axes.set_xscale("log")
     if height == "score":
         axes.axhline(1.0, color=EXPERT, linewidth=1.2, label="expert")
