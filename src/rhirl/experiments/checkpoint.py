@@ -93,11 +93,12 @@ def _array(leaf: Any) -> NDArray[Any]:
 
 
 def _as(like: Any, array: NDArray[Any]) -> Any:
-    if isinstance(like, jax.Array):
-        if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-            return jax.random.wrap_key_data(jnp.asarray(array))
-        return jnp.asarray(array)
-    return array.reshape(np.shape(like)) if np.ndim(like) == 0 else array
+    """Return what was stored as what it was; scalars are stored as arrays of one."""
+    if isinstance(like, jax.Array) and jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.asarray(array))
+    if np.ndim(like) == 0:
+        array = array.reshape(())
+    return jnp.asarray(array) if isinstance(like, jax.Array) else array
 
 
 def _digest(arrays: dict[str, NDArray[Any]]) -> str:
