@@ -1,10 +1,13 @@
 """Score CarRacing's expert, and record its demonstrations.
 
-    python benchmarks/car_expert.py score --noise 0.2 --episodes 50 --out results/bench/car-expert-noise0.2.json
-    python benchmarks/car_expert.py record --noise 0.2 --episodes 20
+    python benchmarks/car_expert.py score --noise 0.2 --episodes 50 --diary score-0.2.jsonl
+    python benchmarks/car_expert.py record --noise 0.2 --episodes 20 --diary demonstrations-0.2.jsonl
+    python benchmarks/car_expert.py extend --noise 0.2 --episodes 20 --diary demonstrations-0.2.jsonl
+    python benchmarks/car_expert.py redraw --noise 0.2
 
 Everything is executed and scored in Gymnasium's own environment, whose drawing is left out: the expert looks at the
-state, and frames are drawn when demonstrations are played. Both continue where they were interrupted.
+state, and frames are drawn when demonstrations are played. A diary lets an interrupted run continue; `extend` first
+fills it with the episodes that are bundled. `redraw` hashes the bundled ones again after the renderer has changed.
 """
 
 from __future__ import annotations
@@ -21,13 +24,12 @@ from typing import Any
 import numpy as np
 
 from rhirl.demos import Metadata, run_episode
-from rhirl.demos.bundled import DATA
-from rhirl.demos.recordings import SUFFIX, record, write_recordings
+from rhirl.demos.recordings import record, write_recordings
 from rhirl.experiments.driver import DrivingExpert
 from rhirl.experiments.seeds import DEMONSTRATION, REFERENCE, episode_seeds
 from rhirl.simulators.car.track import UndrawnCarRacing
 from rhirl.simulators.car_racing import CarRacingSimulator, TwoControls
-from rhirl.tasks.car_racing import CAR_RACING
+from rhirl.tasks.car_racing import CAR_RACING, car_recordings
 
 
 def drive_all(seeds: list[int], noise: float, diary: Path) -> list[dict[str, Any]]:
@@ -90,15 +92,35 @@ def demonstrate(noise: float, episodes: int, diary: Path) -> None:
         versions={package: version(package) for package in CAR_RACING.packages},
     )
     controls = [np.array(drive["controls"], np.float32) for drive in drives]
-    path = DATA / f"{CAR_RACING.name}-noise{noise:g}{SUFFIX}"
+    path = CAR_RACING.demonstrations_path(noise)
     write_recordings(record(controls, meta, CarRacingSimulator(threads=1).play, horizon=CAR_RACING.T), path)
     print(f"{path.name}: {os.path.getsize(path)} bytes, {np.mean(meta.returns):.1f}")
+
+
+def begin_with_bundled(noise: float, diary: Path) -> None:
+    """Enter the bundled episodes into a new diary."""
+    bundled = car_recordings(noise)
+    episodes = zip(bundled.meta.returns, bundled.meta.seeds, strict=True)
+    lines = [
+        json.dumps({"seed": seed, "return": total, "controls": bundled.episode(i)[1].tolist()})
+        for i, (total, seed) in enumerate(episodes)
+    ]
+    diary.write_text("".join(line + "\n" for line in lines))
+
+
+def redraw(noise: float) -> None:
+    """Replace the hashes of the bundled episodes by those of what is drawn now."""
+    old = car_recordings(noise)
+    controls = [old.episode(i)[1] for i in range(len(old))]
+    new = record(controls, old.meta, CarRacingSimulator(threads=1).play, horizon=CAR_RACING.T)
+    write_recordings(new, CAR_RACING.demonstrations_path(noise))
+    print(f"{(new.digests != old.digests).any(axis=1).sum()} of {len(old)} episodes look different")
 
 
 def main() -> None:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["score", "record"])
+    parser.add_argument("what", choices=["score", "record", "extend", "redraw"])
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation σ of the control noise")
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument(
@@ -109,7 +131,11 @@ def main() -> None:
     noise, episodes, diary = arguments.noise, arguments.episodes, arguments.diary
     if arguments.what == "score":
         score(noise, episodes, diary, arguments.out or Path(f"results/bench/car-expert-noise{noise:g}.json"))
+    elif arguments.what == "redraw":
+        redraw(noise)
     else:
+        if arguments.what == "extend" and not diary.exists():
+            begin_with_bundled(noise, diary)
         demonstrate(noise, episodes, diary)
 
 
