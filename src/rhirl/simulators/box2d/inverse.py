@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,8 +37,9 @@ def invert_observation(flying: World, observation: NDArray[np.float64]) -> World
     bodies[:, SPIN] = omega
     # What is observed is the lander's origin, not its centre of mass: where it is now says how far to move.
     turned = flying._replace(bodies=bodies.astype(np.float32))
-    seen = observe(World(*(array[None] for array in turned)))
+    worlds: Iterable[Any] = (array[None] for array in turned)
+    seen = observe(World(*worlds))
     bodies[:, [X, Y]] += (np.array([x, y]) - seen[:2]) * HALF_VIEW
     # Bounding boxes that hold nothing are made anew by the broad phase.
-    nowhere = np.broadcast_to(np.float32([np.inf, np.inf, -np.inf, -np.inf]), flying.boxes.shape)
-    return flying._replace(bodies=bodies.astype(np.float32), boxes=nowhere.copy())
+    nowhere = np.tile(np.array([np.inf, np.inf, -np.inf, -np.inf], np.float32), (len(bodies), 1))
+    return flying._replace(bodies=bodies.astype(np.float32), boxes=nowhere)
