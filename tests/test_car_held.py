@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from rhirl.costs import CNN, Cost, Pixels
-from rhirl.experiments.agents import PlanningAgent
+from rhirl.experiments.agents import PlanningAgent, expert_agent
+from rhirl.experiments.driver import DrivingExpert
 from rhirl.report.car_racing import animation, cost_map, place_car
 from rhirl.simulators import EnvironmentSimulator, InvertibleSimulator
 from rhirl.simulators.car.render import View
@@ -19,6 +20,7 @@ from rhirl.simulators.car.state import ANGLE, VX, VY, body_origin
 from rhirl.simulators.car.track import make_track
 from rhirl.simulators.car_held import HeldCarRacingSimulator
 from rhirl.simulators.car_racing import CarRacingSimulator
+from rhirl.tasks import get_task
 
 VIEW = View(4, grey=True, looks=5)
 RNG = np.random.default_rng(0)
@@ -115,3 +117,15 @@ def test_pictures_of_a_drive() -> None:
     axes: Any = cost_map(cost, simulator, track, cars, cars).axes[0]
     assert np.size(axes.collections[0].get_array()) == (len(track.line) + 1) * 17
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["expert", "learned controller"]
+
+
+def test_bundled_recordings_become_demonstrations_in_the_planning_view() -> None:
+    task = get_task("car_racing")
+    demos = task.demonstrations(episodes=1)
+    simulator: Any = task.simulator()
+    assert demos.observation_shape == simulator.observation_shape == (48, 48, 1)
+    assert demos.horizon == 1000 // simulator.hold == 250
+    state = simulator.state_from_observation(demos.observations[0, 100])
+    np.testing.assert_array_equal(simulator.observe(state), demos.observations[0, 100])
+    assert task.demonstrations_path().exists()
+    assert isinstance(expert_agent(task), DrivingExpert)
