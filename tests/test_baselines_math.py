@@ -164,7 +164,7 @@ def test_firl_ignores_episodes_of_weight_zero() -> None:
 def soft_policy(f: np.ndarray, following: np.ndarray, gamma: float) -> np.ndarray:
     """log π (S, A) that is optimal for rewards f (S, A) at temperature one, by soft value iteration."""
     V = np.zeros(len(f))
-    for _ in range(150):
+    for _ in range(100):
         Q = f + gamma * V[following]
         V = np.logaddexp.reduce(Q, axis=1)
     return Q - V[:, None]
@@ -175,14 +175,15 @@ def stationary_distribution(pi: np.ndarray, following: np.ndarray) -> np.ndarray
     P = np.zeros((len(pi), len(pi)))
     for a in range(pi.shape[1]):
         P[np.arange(len(pi)), following[:, a]] += pi[:, a]
-    d = np.full(len(pi), 1 / len(pi))
-    for _ in range(150):
-        d = d @ P
-    return d
+    return np.linalg.matrix_power(P, 128)[0]
 
 
 def test_airl_recovers_a_planted_state_reward_up_to_a_constant() -> None:
-    """A ring of six states: stay or move on. The policy is exactly optimal for the reward as learned so far."""
+    """A ring of six states: stay or move on. The policy is exactly optimal for f as learned so far.
+
+    It is so before every step of the discriminator: with several large steps against one policy, the two would
+    circle the answer.
+    """
     S, gamma = 6, 0.9
     following = np.stack([np.arange(S), (np.arange(S) + 1) % S], axis=1)
     planted = np.array([1.0, -0.5, 0.3, 0.0, -1.0, 0.2])
@@ -197,27 +198,26 @@ def test_airl_recovers_a_planted_state_reward_up_to_a_constant() -> None:
     every = Transitions(eye[s], None, None, jnp.zeros(2 * S), eye[following[s, a]])
 
     @jax.jit
-    def improve(networks: Networks, moments: Any, log_pi: Array, shares: Array) -> tuple[Networks, Any]:
+    def improve(networks: Networks, moments: Any, log_pi: Array, shares: Array) -> tuple[Any, Any, Array]:
         def objective(networks: Networks) -> Array:
             apart = advantage(config, networks, normalise, every) - log_pi
             return jnp.vdot(shares[0], jax.nn.softplus(-apart)) + jnp.vdot(shares[1], jax.nn.softplus(apart))
 
-        for _ in range(5):
-            networks, moments = descend(optimiser, jax.grad(objective)(networks), moments, networks)
-        return networks, moments
+        networks, moments = descend(optimiser, jax.grad(objective)(networks), moments, networks)
+        return networks, moments, advantage(config, networks, normalise, every)
 
     def occupancy(log_pi: np.ndarray) -> np.ndarray:
         pi = np.exp(log_pi)
         return (stationary_distribution(pi, following)[:, None] * pi).ravel()
 
-    for _ in range(400):
-        f = np.asarray(advantage(config, networks, normalise, every)).reshape(S, 2)
-        log_pi = soft_policy(f, following, gamma)
+    f = advantage(config, networks, normalise, every)
+    for _ in range(1200):
+        log_pi = soft_policy(np.asarray(f).reshape(S, 2), following, gamma)
         shares = jnp.asarray(np.stack([occupancy(expert), occupancy(log_pi)]))
-        networks, moments = improve(networks, moments, jnp.asarray(log_pi.ravel()), shares)
+        networks, moments, f = improve(networks, moments, jnp.asarray(log_pi.ravel()), shares)
     recovered = -np.asarray(networks.cost.weights[0])[:, 0]
-    np.testing.assert_allclose(recovered - recovered.mean(), planted - planted.mean(), atol=0.05)
-    np.testing.assert_allclose(log_pi, expert, atol=0.03)
+    np.testing.assert_allclose(recovered - recovered.mean(), planted - planted.mean(), atol=0.005)
+    np.testing.assert_allclose(log_pi, expert, atol=0.005)
 
 
 @pytest.mark.parametrize("u", [-1.0, 1.0, 0.0])
@@ -233,7 +233,7 @@ def test_airls_logits_and_their_gradients_are_finite_at_the_edge(u: float, absor
     def total(networks: Networks, actor: Actor) -> Array:
         return logits(config, networks, PLAIN, actor, batch).sum()
 
-    value, gradient = jax.value_and_grad(total, argnums=(0, 1))(networks, actor)
+    value, gradient = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(networks, actor)
     assert np.isfinite(value)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
 
