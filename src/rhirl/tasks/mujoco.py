@@ -34,13 +34,13 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
         "default": {
             "planner": {"K": min(K, 20), "M": 100, "beta": 0.1, "ess": 0.05},
             "deploy": {"K": min(K, 20), "M": 200, "beta": 0.1, "ess": 0.05},
-            "parallel": 4,
+            "parallel": 8,
             "starts": 0.5,
             "span": 100,
             "penalty": 1.0,
             **common,
             "lr": 3e-4,
-            "iterations": 4_000,
+            "iterations": 800,
         },
     }
 
