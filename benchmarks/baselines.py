@@ -49,7 +49,7 @@ from rhirl.experiments.presets import build
 from rhirl.experiments.reoptimise import plan_reoptimisation
 from rhirl.experiments.run import RunConfig, surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
-from rhirl.experiments.train import EVALUATION_EPISODES, EVALUATIONS, LOG_EVERY
+from rhirl.experiments.train import EVALUATION_EPISODES, LOG_EVERY
 from rhirl.rl import Policy, to_numpy
 from rhirl.rl.replay import insert
 from rhirl.tasks import get_task
@@ -241,8 +241,8 @@ class Fleet:
             metrics = [self.step() for _ in range(min(LOG_EVERY, total - self.learners[0].iteration))]
             iteration = self.learners[0].iteration
             self._log(metrics, (iteration - first) * self.config.iteration_steps / (time.monotonic() - began))
-            before = (iteration - len(metrics)) * EVALUATIONS // total
-            if iteration * EVALUATIONS // total > before:
+            before = (iteration - len(metrics)) * RunConfig.evaluations // total
+            if iteration * RunConfig.evaluations // total > before:
                 self._ask_for_judgement(iteration)
                 where = f"{self.name} {iteration}/{total}"
                 last = [line[-1] for line in self.lines]

@@ -8,8 +8,7 @@ from rhirl.tasks.task import Task
 from rhirl.tasks.windy_pendulum import WINDY_PENDULUM
 
 TASKS = {
-    task.name: task
-    for task in (PENDULUM, LUNAR_LANDER, HOPPER, WALKER2D, ANT, ANT_27, CAR_RACING, WINDY_PENDULUM)
+    task.name: task for task in (PENDULUM, LUNAR_LANDER, HOPPER, WALKER2D, ANT, ANT_27, CAR_RACING, WINDY_PENDULUM)
 }
 
 
