@@ -1,6 +1,6 @@
 """LunarLander with continuous controls: land between the flags, within 250 steps.
 
-The `paper` preset has the published settings; `default` is a first guess in the manner of the other tasks.
+The `paper` preset has the published settings; `default` follows the other tasks' (docs/departures.md).
 """
 
 from rhirl.simulators import EnvironmentSimulator
