@@ -41,7 +41,7 @@ def main() -> None:
     task = get_task(run.config().task)
     env = make(task, run)
     settings = {"gamma": options.gamma, "learning_rate": 1e-3, "policy_kwargs": {"net_arch": [64, 64]}}
-    # A learned cost spans a fraction of one; on Pendulum, f-IRL's own SAC ends at 0.005, far from the usual first 1.
+    # A learned cost spans a fraction of one; on Pendulum, f-IRL's own SAC ends at 0.005, far from the usual 1.
     settings["ent_coef"] = "auto_0.01"
     agent = import_module("stable_baselines3").SAC("MlpPolicy", env, seed=options.seed, **settings)
     agent.learn(options.steps)
