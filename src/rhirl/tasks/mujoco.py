@@ -2,8 +2,8 @@
 
 The planner rolls out a cheaper model: one long RK4 step for Hopper and Walker2d, two of implicitfast for Ant
 (docs/simulators-mujoco.md measures the error); everything that is executed or scored is the environment's own.
-Presets `paper` are the published settings. Presets `default` are where a study on Hopper ended (docs/departures.md);
-for Walker2d and Ant they are not yet a recommendation.
+Presets `paper` are the published settings. Presets `default` are where a study on Hopper ended
+(docs/departures.md); for Walker2d and Ant they are not yet a recommendation.
 """
 
 from __future__ import annotations
