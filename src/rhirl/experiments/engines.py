@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from rhirl.experiments.cells import Cell, run_cell
 from rhirl.experiments.hardware import claim_cores, thread_environment
 from rhirl.experiments.interrupt import StoppedError
+from rhirl.simulators.threads import usable_cores
 
 
 class Ended(NamedTuple):
@@ -86,7 +87,7 @@ class OnRay:
         self._root = root.resolve()
         self._cores = cores
         self._running: dict[Any, Cell] = {}
-        here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        here = usable_cores()
         local: dict[str, Any] = {"num_cpus": (workers or max(1, here // cores)) * cores}
         local |= {"include_dashboard": False, "object_store_memory": 100 * 2**20}
         self._ray.init(

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from rhirl.simulators.threads import usable_cores
+
 
 def thread_environment(cores: int) -> dict[str, str]:
     """Name every thread count on purpose: a library that guesses takes the whole machine for each run.
@@ -52,7 +54,7 @@ def claim_cores(count: int) -> list[int]:
 
 def hardware() -> dict[str, Any]:
     """Describe the machine: processor, cores of the machine, cores this process may use, threads it was given."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    usable = usable_cores()
     return {
         "processor": _processor(),
         "machine_cores": os.cpu_count(),

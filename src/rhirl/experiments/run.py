@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rhirl.experiments.checkpoint import write_atomically
+from rhirl.simulators.threads import usable_cores
 
 PACKAGES = ("rhirl", "jax", "equinox", "optax", "numpy", "numba", "gymnasium", "mujoco", "Box2D")
 
@@ -125,7 +125,7 @@ def surroundings() -> dict[str, Any]:
         "versions": {name: version for name in PACKAGES if (version := _version(name)) is not None},
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": usable_cores(),
     }
 
 

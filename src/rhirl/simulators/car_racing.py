@@ -10,10 +10,8 @@ brake and accelerate at once, which nobody does, and a planner would mostly samp
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -30,6 +28,7 @@ from rhirl.simulators.car.state import NEW_LAP, STATE_DIM, VISITED_COUNT, body_o
 from rhirl.simulators.car.track import Track, UndrawnCarRacing, make_track
 from rhirl.simulators.checks import check_controls
 from rhirl.simulators.protocol import Rollout
+from rhirl.simulators.threads import split, usable_cores
 
 
 class CarState(NamedTuple):
@@ -64,7 +63,7 @@ class CarRacingSimulator:
 
     def __init__(self, *, view: View | None = None, threads: int | None = None) -> None:
         self.view = view or View()
-        self.threads = _processors() if threads is None else threads
+        self.threads = usable_cores() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
 
@@ -134,7 +133,7 @@ class CarRacingSimulator:
         def roll(lanes: slice) -> None:
             simulate(cars[lanes], actions[lanes], road, rewards[lanes], over[lanes], path[lanes])
 
-        self._in_parallel(roll, _split(M, self.threads))
+        self._in_parallel(roll, split(M, self.threads, LANES))
         over = np.logical_or.accumulate(over, axis=1)
         rewards[:, 1:][over[:, :-1]] = 0.0
         return Drive(rewards, over, path if trail else cars[:, None])
@@ -144,7 +143,7 @@ class CarRacingSimulator:
         frames = np.empty((len(cars), *self.observation_shape), np.uint8)
         drawn = scene(make_track(int(seed)), self.view)
         self._in_parallel(
-            lambda part: draw_frames(drawn, cars[part], frames[part]), _split(len(cars), self.threads)
+            lambda part: draw_frames(drawn, cars[part], frames[part]), split(len(cars), self.threads, LANES)
         )
         return frames
 
@@ -234,16 +233,3 @@ def _checked(state: Any) -> NDArray[np.float64]:
     if not np.isfinite(state.car).all():
         raise ValueError("this car state holds numbers that are not finite: take a new snapshot")
     return np.ascontiguousarray(state.car, np.float64)
-
-
-def _split(M: int, threads: int) -> list[slice]:
-    """Share M cars evenly over a multiple of the threads, at most LANES to a group."""
-    if M == 0:
-        return []
-    groups = min(M, -(-M // (LANES * threads)) * threads)
-    ends = [M * i // groups for i in range(groups + 1)]
-    return [slice(a, b) for a, b in pairwise(ends)]
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

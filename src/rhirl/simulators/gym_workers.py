@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from rhirl.simulators.gym_model import EnvModel, Recipe, RolloutError
 from rhirl.simulators.protocol import Rollout, State
+from rhirl.simulators.threads import usable_cores
 
 ATTEMPTS = 3
 Request = tuple[State, NDArray[np.float32], NDArray[np.uint64], int]
@@ -119,7 +120,7 @@ class _Worker:
 
 def default_count() -> int:
     """Return one worker per core this process may use; none on a single core, or where no process may start."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     return 0 if cores == 1 or multiprocessing.current_process().daemon else cores
 
 

@@ -10,11 +10,9 @@ an input: zero in rollouts unless asked for, drawn from the seed in `step`, or g
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -28,6 +26,7 @@ from rhirl.simulators.box2d.simulate import observe, simulate
 from rhirl.simulators.box2d.state import BODY, COUNT, EDGE, World, make_worlds
 from rhirl.simulators.checks import check_controls
 from rhirl.simulators.protocol import Rollout
+from rhirl.simulators.threads import split, usable_cores
 
 LanderState = World
 
@@ -53,7 +52,7 @@ class LunarLanderSimulator:
     def __init__(self, *, gravity: float = -10.0, dispersion: bool = False, threads: int | None = None) -> None:
         self.gravity = gravity
         self.dispersion = dispersion
-        self.threads = _processors() if threads is None else threads
+        self.threads = usable_cores() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
 
@@ -110,7 +109,7 @@ class LunarLanderSimulator:
             worlds = _world(np.repeat(array, lanes.stop - lanes.start, axis=0) for array in start)
             self._simulate(worlds, V[lanes], noise[lanes], observations[lanes])
 
-        groups = _split(M, self.threads)
+        groups = split(M, self.threads, LANES)
         if self.threads == 1 or len(groups) < 2:
             for lanes in groups:
                 roll(lanes)
@@ -245,16 +244,3 @@ def _spread(dispersion: ArrayLike, V: NDArray[np.float32]) -> NDArray[np.float64
     if np.broadcast_shapes(np.shape(dispersion), V.shape) != V.shape:
         raise ValueError(f"dispersion of shape {np.shape(dispersion)} cannot be spread over controls {V.shape}")
     return np.array(np.broadcast_to(dispersion, V.shape), np.float64, order="C")
-
-
-def _split(M: int, threads: int) -> list[slice]:
-    """Share M rollouts evenly over a multiple of the threads, at most 32 to a group."""
-    if M == 0:
-        return []
-    groups = min(M, -(-M // (LANES * threads)) * threads)
-    ends = [M * i // groups for i in range(groups + 1)]
-    return [slice(a, b) for a, b in pairwise(ends)]
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

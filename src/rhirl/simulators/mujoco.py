@@ -8,7 +8,6 @@ environment's own numbers bit for bit, at any thread count. A planner may roll o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,6 +35,7 @@ from rhirl.simulators.mujoco_observation import read_rule
 from rhirl.simulators.mujoco_parameters import read_parameters
 from rhirl.simulators.mujoco_state import StateLayout
 from rhirl.simulators.protocol import Rollout
+from rhirl.simulators.threads import usable_cores
 
 # Beyond this MuJoCo itself calls a number divergence, but only when the next step begins.
 DIVERGED = 1e10
@@ -77,7 +77,7 @@ class MujocoSimulator:
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.env_id, self.env_kwargs, self.dtype = env_id, dict(env_kwargs or {}), np.dtype(dtype)
-        self.threads = _usable_cores() if threads is None else threads
+        self.threads = usable_cores() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
 
@@ -275,7 +275,3 @@ def _noise_std(process_noise: ArrayLike, nv: int) -> NDArray[np.float64]:
             f"process_noise must be one standard deviation ≥ 0, or {nv} of them, not {process_noise!r}"
         )
     return np.broadcast_to(std, nv)
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
