@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -37,6 +37,18 @@ SETTINGS = (
 
 # Jobs in the background inherit an ignored Ctrl-C, and so would every process a test starts to interrupt it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def quick_compilation() -> Iterator[None]:
+    """Leave the compiler's costly passes out, for a file whose programs run for milliseconds.
+
+    Such programs round differently: none may be left in the cache for a file that compares bits between processes.
+    """
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -25,12 +24,7 @@ from rhirl.rl.replay import insert, pack
 PLAIN = Normaliser(jnp.zeros(1), jnp.ones(1), jnp.asarray(100.0))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """Leave the compiler's costly passes out: these programs run for milliseconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def linear(weights: Any) -> MLP:

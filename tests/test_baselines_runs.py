@@ -54,13 +54,11 @@ class Crash(BaseException):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    """Leave the compiler's costly passes out, and evaluate one episode only."""
-    jax.config.update("jax_disable_most_optimizations", True)
+def quick(quick_compilation: None) -> Iterator[None]:
+    """Evaluate one episode only."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(import_module("rhirl.experiments.train"), "EVALUATION_EPISODES", 1)
         yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def learn(run: RunDirectory, method: str, **kwargs: Any) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,12 +13,7 @@ from rhirl.rl.networks import MLP, Actor, Critic, act, log_density, sample, to_n
 KEY = jax.random.PRNGKey(0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """Leave the compiler's costly passes out: these programs run for milliseconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def constant_actor(mean: float, log_std: float) -> Actor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,12 +21,7 @@ update = jax.jit(sac.update, static_argnums=0)
 targets = jax.jit(sac.targets, static_argnums=0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """Leave the compiler's costly passes out: these programs run for milliseconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def transitions(count: int, seed: int = 0, terminal: float = 0.0) -> Transitions:

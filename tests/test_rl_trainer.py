@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,7 @@ from gymnasium.envs.classic_control import PendulumEnv
 
 from rhirl.rl import SAC, Environments, Policy, SACConfig, Workers, evaluate, to_numpy
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation() -> Iterator[None]:
-    """Leave the compiler's costly passes out: these programs run for milliseconds."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 class Probe(gymnasium.Env):
