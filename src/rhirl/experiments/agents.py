@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -76,12 +77,21 @@ def expert_path(task: Task, noise: float = 0.0) -> Path:
 
 
 def expert_agent(task: Task, noise: float = 0.0) -> Agent:
-    """Load the task's bundled expert; CarRacing's plans on the true reward instead of following a policy."""
-    if task.name == "car_racing":
-        from rhirl.experiments.driver import DrivingExpert  # needs Box2D
+    """Bring the expert who demonstrates a task, as the task declares."""
+    return DEMONSTRATORS[task.demonstrator](task, noise)
 
-        return DrivingExpert()
+
+def _policy(task: Task, noise: float) -> Agent:
     path = expert_path(task, noise)
     if not path.exists():
         raise FileNotFoundError(f"no expert of {task.name} is bundled; train one with: rhirl expert {task.name}")
     return PolicyAgent(Policy.load(path))
+
+
+def _driver(task: Task, noise: float) -> Agent:
+    from rhirl.experiments.driver import DrivingExpert  # needs Box2D
+
+    return DrivingExpert()
+
+
+DEMONSTRATORS: dict[str, Callable[[Task, float], Agent]] = {"policy": _policy, "driver": _driver}

@@ -87,6 +87,7 @@ CAR_RACING = CarRacingTask(
     control_dim=2,
     simulator=_simulator,
     packages=("gymnasium", "Box2D"),
+    demonstrator="driver",
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 100_000},
         "default": {

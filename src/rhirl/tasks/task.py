@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 
@@ -38,6 +38,8 @@ class Task:
     """Settings of the SAC that trains an expert on a CPU; `steps` says for how long."""
     expert_of: str | None = None
     """The task whose bundled expert demonstrates here, where that is another one."""
+    demonstrator: Literal["policy", "driver"] = "policy"
+    """Who demonstrates: a trained policy, or a driver who plans on the environment's own reward."""
     offset: float = 0.0
     """Added to returns before taking ratios: the paper's Pendulum ratios are (return + 600) / (expert + 600)."""
 
