@@ -28,6 +28,11 @@ EVALUATIONS, EVALUATION_EPISODES, FINAL_EPISODES = 20, 5, 100
 
 def plan_expert(task: Task, *, seed: int = 0, steps: int | None = None) -> RunConfig:
     """Lay down how the task's expert is trained."""
+    if task.demonstrator != "policy":
+        raise ValueError(
+            f"nothing to train: the expert of {task.name} is a {task.demonstrator} who plans on the true reward, "
+            f"and its demonstrations come along: rhirl train {task.name}"
+        )
     settings = dict(task.expert)
     total = steps or settings.pop("steps")
     settings.pop("steps", None)
@@ -97,7 +102,7 @@ def _card(run: RunDirectory, task: Task, config: RunConfig) -> dict[str, Any]:
         "return_mean": float(returns.mean()),
         "return_std": float(returns.std()),
         "return_min": float(returns.min()),
-        "paper_expert": task.paper["expert"]["0"],
+        "paper_expert": task.paper.get("expert", {}).get("0"),
         "returns": returns.tolist(),
         "settings": dict(config.hyper),
         **surroundings(),
