@@ -42,5 +42,5 @@ def test_an_expert_is_trained_and_scored_also_where_the_paper_has_none(
 
 
 def test_an_expert_that_plans_needs_no_training() -> None:
-    with pytest.raises(ValueError, match=r"the expert of car_racing is a driver .*come along: rhirl train car_racing"):
+    with pytest.raises(ValueError, match=r"the expert of car_racing is a driver .*: rhirl train car_racing"):
         plan_expert(get_task("car_racing"))
