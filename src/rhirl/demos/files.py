@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import io
 import json
 import math
-import os
 import zipfile
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rhirl.atomic import write_atomically
 from rhirl.demos.demonstrations import DemonstrationError, Demonstrations, Metadata, validate
 
 FORMAT = "rhirl-demonstrations-1"
@@ -36,17 +37,10 @@ OPTIONAL = ("controls", "system_states")
 
 def write_demos(demos: Demonstrations, path: str | Path) -> None:
     """Write a demonstration file, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     entries: dict[str, Any] = {"observations": demos.observations, "lengths": demos.lengths.astype(np.int64)}
     entries |= {name: getattr(demos, name) for name in OPTIONAL if getattr(demos, name) is not None}
     entries["metadata"] = np.array(json.dumps(describe(demos.meta), allow_nan=False))
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(file, **entries)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    pack(Path(path), entries)
 
 
 def read_demos(
@@ -87,6 +81,13 @@ def read_demos(
 def sha256(path: str | Path) -> str:
     """Return the SHA-256 of a file, which runs record to say what they learned from."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def pack(path: Path, entries: dict[str, Any]) -> None:
+    """Write arrays as a compressed `.npz`, whole or not at all."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **entries)
+    write_atomically(path, content.getbuffer())
 
 
 def unpack(path: Path, wanted: set[str] | None = None) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.demos.demonstrations import DemonstrationError, Demonstrations, Metadata, from_episodes
-from rhirl.demos.files import check_versions, describe, parse, unpack
+from rhirl.demos.files import check_versions, describe, pack, parse, unpack
 
 SUFFIX = ".recording.npz"
 
@@ -121,20 +120,9 @@ def digest(observations: NDArray[Any]) -> bytes:
 
 def write_recordings(recordings: Recordings, path: str | Path) -> None:
     """Write a recording, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(
-            file,
-            metadata=np.array(json.dumps(describe(recordings.meta), allow_nan=False)),
-            lengths=recordings.lengths,
-            controls=recordings.controls,
-            digests=recordings.digests,
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    metadata = np.array(json.dumps(describe(recordings.meta), allow_nan=False))
+    entries = {name: getattr(recordings, name) for name in ("lengths", "controls", "digests")}
+    pack(Path(path), {"metadata": metadata, **entries})
 
 
 def read_recordings(path: str | Path, *, force: bool = False) -> Recordings:

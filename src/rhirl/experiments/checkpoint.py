@@ -7,7 +7,6 @@ A file carries a SHA-256 over every name, type, shape and byte it holds. Truncat
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from rhirl.atomic import write_atomically
+
 KEEP = 3
 
 
@@ -27,7 +28,6 @@ class CheckpointError(ValueError):
 
 def save_checkpoint(tree: Any, folder: Path, step: int) -> Path:
     """Write `folder/<step>.safetensors` and remove all but the newest few."""
-    folder.mkdir(parents=True, exist_ok=True)
     arrays = _flatten(tree)
     write_atomically(folder / f"{step:010d}.safetensors", save(arrays, metadata={"sha256": _digest(arrays)}))
     for old in checkpoints(folder)[:-KEEP]:
@@ -69,16 +69,6 @@ def latest(folder: Path, like: Any) -> tuple[Any, Path, list[CheckpointError]]:
             refused.append(error)
     reasons = "; ".join(str(error) for error in refused) or "none was written"
     raise CheckpointError(f"{folder}: no usable checkpoint ({reasons})")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, force it to disk, then rename it: it is whole or it is not there."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 def _flatten(tree: Any) -> dict[str, NDArray[Any]]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from rhirl.experiments.cells import Cell, run_cell
 from rhirl.experiments.hardware import claim_cores, thread_environment
 from rhirl.experiments.interrupt import StoppedError
+from rhirl.experiments.run import RunDirectory
 from rhirl.simulators.threads import usable_cores
 
 
@@ -162,8 +163,7 @@ def attempt(cell: Cell, root: Path) -> str | None:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         record = {"error": reason, "traceback": traceback.format_exc()}
-        (root / cell.folder).mkdir(parents=True, exist_ok=True)
-        (root / cell.folder / "failure.json").write_text(json.dumps(record, indent=1) + "\n")
+        RunDirectory(root / cell.folder).write_json("failure.json", record)
         return reason
     return None
 

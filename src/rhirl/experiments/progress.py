@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rhirl.atomic import write_atomically
+
 EVERY = 0.5
 """Seconds between two writes."""
 STARTING, STAGES = "starting", ("training", "evaluation")
@@ -50,9 +52,7 @@ class Watch:
             return
         self._written = now
         seen = Seen(stage, done, total, self.spent, os.getpid(), socket.gethostname())
-        temporary = self._path.with_name("progress.json.tmp")
-        temporary.write_text(json.dumps(seen._asdict()))
-        os.replace(temporary, self._path)
+        write_atomically(self._path, json.dumps(seen._asdict()).encode())
 
 
 def _spent(folder: Path) -> dict[str, float]:

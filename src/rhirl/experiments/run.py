@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rhirl.experiments.checkpoint import write_atomically
+from rhirl.atomic import write_atomically
 from rhirl.simulators.threads import usable_cores
 
 PACKAGES = ("rhirl", "jax", "equinox", "optax", "numpy", "numba", "gymnasium", "mujoco", "Box2D")
@@ -81,7 +81,6 @@ class RunDirectory:
 
     def begin(self, config: RunConfig, meta: Mapping[str, Any]) -> None:
         """Write down what is asked for and what with."""
-        self.path.mkdir(parents=True, exist_ok=True)
         self.write_json("meta.json", meta)
         self.write_json("config.json", asdict(config))
 
@@ -114,7 +113,6 @@ class RunDirectory:
     def write_json(self, name: str, value: Any) -> Path:
         """Write a JSON file inside the run."""
         target = self.path / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, (json.dumps(value, indent=1) + "\n").encode())
         return target
 

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from rhirl.atomic import write_atomically
 from rhirl.experiments.cells import Cell
-from rhirl.experiments.checkpoint import write_atomically
 from rhirl.experiments.estimates import in_words, took
 from rhirl.experiments.grid_specs import Spec
 from rhirl.experiments.results import Result, read_results
@@ -62,7 +62,6 @@ def write_grid_report(spec: Spec, path: Path, *, videos: bool = True) -> Path:
         f"<style>{STYLE}{TABLE_STYLE}{PAGE_STYLE}</style></head><body>{''.join(parts)}<script>{SCRIPT}</script>"
         "</body></html>\n"
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode())
     return path
 
@@ -126,7 +125,6 @@ def _motion(spec: Spec, done: Sequence[Cell], results: Sequence[Result], folder:
 
 def _kept_film(run: RunDirectory, path: Path) -> bytes:
     if not path.exists() or path.stat().st_mtime < run.cost.stat().st_mtime:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, film(run))
     return path.read_bytes()
 

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rhirl.atomic import write_atomically
 from rhirl.costs import load_cost
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
-from rhirl.experiments.checkpoint import write_atomically
 from rhirl.experiments.evaluate import load_agent, yardstick
 from rhirl.experiments.presets import from_dict
 from rhirl.experiments.run import RunDirectory, RunError
