@@ -58,11 +58,15 @@ def grid(
     from rhirl.experiments.grid_specs import read_spec
 
     chosen = read_spec(spec, seeds=seeds, out=out)
-    check(chosen.cells, chosen.out)
+    in_the_way = check(chosen.cells, chosen.out)
     if dry_run:
+        for error in in_the_way:
+            say(f"in the way: {error}")
         at_a_time = 1 if in_turn else workers or max(1, (os.cpu_count() or 1) // cores_per_run)
         _foretell(chosen, at_a_time, json)
         return
+    for error in in_the_way:
+        raise error
     engine = (
         InTurn(chosen.out) if in_turn else OnRay(chosen.out, cores=cores_per_run, workers=workers, address=address)
     )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from rhirl.experiments.cells import Cell, refuse_other_settings
 from rhirl.experiments.engines import Ended, Engine
-from rhirl.experiments.run import RunDirectory
+from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 
 RETRIES, DEATHS = 2, 10
 """How often a cell that fails is tried again, and how often one whose worker dies goes on."""
@@ -26,12 +27,20 @@ class Outcome(NamedTuple):
     failed: tuple[Ended, ...]
 
 
-def check(cells: Sequence[Cell], root: Path) -> None:
-    """Find every mistake before anything starts: unknown words, and directories that hold something else."""
+def check(cells: Sequence[Cell], root: Path) -> list[RunError]:
+    """Find every mistake before anything starts: raise at unknown words, return what other runs are in the way."""
+    plans: dict[Cell, RunConfig] = {}
+    in_the_way: list[RunError] = []
     for cell in cells:
-        config, run = cell.plan(), RunDirectory(root / cell.folder)
-        if run.exists():
-            refuse_other_settings(run, config)
+        kind, run = replace(cell, seed=0), RunDirectory(root / cell.folder)
+        if kind not in plans:  # one for all seeds: looking at CarRacing's demonstrations takes a moment
+            plans[kind] = kind.plan()
+        try:
+            if run.exists():
+                refuse_other_settings(run, replace(plans[kind], seed=cell.seed))
+        except RunError as error:
+            in_the_way.append(error)
+    return in_the_way
 
 
 def run_grid(
