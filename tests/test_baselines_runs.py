@@ -160,6 +160,14 @@ def test_methods_that_need_controls_say_so(method: str, tmp_path: Path, capsys: 
         BC(load_demos("pendulum", episodes=3))
 
 
+@pytest.mark.parametrize("method", RIVALS)
+def test_rivals_refuse_images_before_a_run_begins(method: str, tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "run")
+    with pytest.raises(DemonstrationError, match="car_racing are images, from which only rhirl learns"):
+        train(run, plan_run("car_racing", method, episodes=1))
+    assert not run.path.exists()
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_every_method_has_both_presets_on_every_task(method: str, task: Any) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from rhirl.baselines import AIRL, BC, FIRL, GAIL, BCConfig, ControlNoise, ImitationConfig, Imitator, Reoptimise
 from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.costs import load_cost, save_cost
-from rhirl.demos import Agent, Demonstrations
+from rhirl.demos import Agent, DemonstrationError, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, PolicyAgent
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import RHIRL, Config, Controller, Metrics
@@ -179,6 +179,7 @@ class Imitating:
         config: ImitationConfig,
         asked: RunConfig,
     ) -> None:
+        refuse_images(demos)
         make = partial(make_system, task.name, asked.noise)
         # The result is the same; a process costs a few seconds to start and lets stepping and learning overlap.
         processes = int(config.steps >= LONG)
@@ -233,6 +234,7 @@ class Cloning:
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: BCConfig, asked: RunConfig
     ) -> None:
+        refuse_images(demos)
         self.bc = BC(demos, config, seed=asked.seed)
         self.executed = 0
         self.task, self.iterations = task, config.iterations
@@ -265,6 +267,12 @@ class Cloning:
     def save(self, run: RunDirectory) -> None:
         """Write the policy."""
         self.bc.policy(task=self.task.name, env=self.task.env_id).save(run.policy)
+
+
+def refuse_images(demos: Demonstrations) -> None:
+    """Raise where demonstrations are no vectors: policies of the rivals read nothing else."""
+    if len(demos.observation_shape) != 1:
+        raise DemonstrationError(f"demonstrations of {demos.meta.task} are images, from which only rhirl learns")
 
 
 def make_system(task: str, noise: float) -> gymnasium.Env[Any, Any]:
