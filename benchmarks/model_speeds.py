@@ -15,7 +15,6 @@ from pathlib import Path
 import jax
 import tyro
 
-from rhirl.demos import load_demos
 from rhirl.experiments.hardware import hardware
 from rhirl.experiments.presets import configure
 from rhirl.experiments.run import surroundings
@@ -25,7 +24,7 @@ from rhirl.tasks import get_task
 TARGET = Path(__file__).parent.parent / "src/rhirl/experiments/grids/speeds.json"
 
 
-TASKS = ("pendulum", "windy_pendulum", "lunar_lander", "hopper", "walker2d", "ant")
+TASKS = ("pendulum", "windy_pendulum", "lunar_lander", "hopper", "walker2d", "ant", "car_racing")
 
 
 def main(tasks: tuple[str, ...] = TASKS, seconds: float = 2.0) -> None:
@@ -40,7 +39,7 @@ def main(tasks: tuple[str, ...] = TASKS, seconds: float = 2.0) -> None:
 def speed(name: str, seconds: float) -> float:
     """Take control steps; the first two compile."""
     task = get_task(name)
-    learner = RHIRL(task.simulator(), load_demos(name), configure(task)).learn(2)
+    learner = RHIRL(task.simulator(), task.demonstrations(), configure(task)).learn(2)
     jax.block_until_ready(learner.state.network)
     before, began = int(learner.state.simulated), time.process_time()
     while time.process_time() - began < seconds:

@@ -9,7 +9,7 @@ import pytest
 
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.engines import cell_from_json
-from rhirl.experiments.estimates import estimate, in_words, remaining
+from rhirl.experiments.estimates import estimate, in_words, planning_seconds, remaining
 from rhirl.experiments.grid_specs import SpecError, built_in_names, read_spec
 from rhirl.experiments.progress import Seen
 
@@ -28,13 +28,13 @@ def test_the_grids_of_the_paper_come_along() -> None:
 
 def test_table_1_has_every_task_method_and_noise_level_and_begins_with_ours_in_calm_air() -> None:
     cells = read_spec("table1").cells
-    tasks = {"pendulum", "lunar_lander", "hopper", "walker2d", "ant"}
+    tasks = {"pendulum", "lunar_lander", "hopper", "walker2d", "ant", "car_racing"}
     wanted = {(t, m, n) for t in tasks for m in ("rhirl", "firl", "airl", "gail", "bc") for n in (0.0, 0.2, 0.5)}
     seeds = Counter((cell.task, cell.label, cell.noise) for cell in cells)
     assert wanted <= seeds.keys()
     assert min(seeds.values()) >= 3
-    assert {(cell.method, cell.noise) for cell in cells[:15]} == {("rhirl", 0.0)}
-    assert {cell.task for cell in cells[:15]} == tasks
+    assert {(cell.method, cell.noise) for cell in cells[:18]} == {("rhirl", 0.0)}
+    assert {cell.task for cell in cells[:18]} == tasks
 
 
 def test_table_2_learns_in_calm_air_and_acts_under_noise() -> None:
@@ -129,6 +129,12 @@ def test_a_cell_travels_as_json() -> None:
 def test_estimates_add_up_what_is_known_and_count_what_is_not() -> None:
     cells = [Cell("a", "rhirl"), Cell("a", "rhirl", seed=1), Cell("b", "bc")]
     assert estimate(cells, {("a", "rhirl"): 40.0}) == (80.0, 1)
+
+
+def test_a_planner_that_holds_its_controls_plans_less_often() -> None:
+    cell = Cell("car_racing", "rhirl", episodes=10)
+    learning, plans = 600 * 4 * 48 * 10, (10 * 5 + 10) * 1000 / 4
+    assert planning_seconds(cell, 1000.0) == (learning + plans * 64 * 10) / 1000
 
 
 def test_a_cell_in_work_is_judged_by_its_own_pace() -> None:

@@ -152,7 +152,7 @@ def test_csv(root: Path) -> None:
 def test_latex(root: Path) -> None:
     text = latex(make_table(2, root))
     assert text.startswith(r"\begin{tabular}{llcccccccccccc}")
-    assert text.count(r"\midrule") == 5
+    assert text.count(r"\midrule") == 6
     assert r"lunar\_lander & RHIRL & " in text
     assert r"0.800 $\pm$ 0.187" in text
     rows = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]

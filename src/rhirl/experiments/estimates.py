@@ -3,7 +3,7 @@
 `grids/speeds.json` holds the steps a core simulates in a second, by task; benchmarks/model_speeds.py measures it.
 What RHIRL does is simulating, so a cell takes
 
-    (iterations · B · M · M_s · K  +  episodes · T · M · M_s · K of the acting planner) / speed
+    (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
 at most: episodes may end early. Rivals have no such rule; they are unknown until one of their kind is finished.
 """
@@ -60,7 +60,7 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     config = configure(task, cell.preset, cell.settings)
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
-    acting = episodes * task.T * config.acting.M * config.acting.K
+    acting = episodes * task.T // task.hold * config.acting.M * config.acting.K
     return config.M_s * (learning + acting) / speed
 
 

@@ -20,6 +20,8 @@ from rhirl.demos.recordings import SUFFIX, Play, Recordings, read_recordings
 from rhirl.simulators import EnvironmentSimulator
 from rhirl.tasks.task import Task, paper_returns
 
+HOLD = 4
+
 
 class CarRacingTask(Task):
     """A task whose environment is driven by two controls instead of Gymnasium's three."""
@@ -37,7 +39,7 @@ class CarRacingTask(Task):
         recordings, simulator = car_recordings(noise, force=force), planning_simulator()
         recordings = recordings if episodes is None else recordings.take(episodes)
         shown = [simulator.play(*recordings.episode(i)) for i in range(len(recordings))]
-        return from_episodes(shown, recordings.meta, horizon=self.T // simulator.hold)
+        return from_episodes(shown, recordings.meta, horizon=self.T // self.hold)
 
     def demonstrations_path(self, noise: float = 0.0) -> Path:
         """Return the bundled recordings."""
@@ -50,7 +52,7 @@ def planning_simulator() -> Any:
     from rhirl.simulators.car.render import View  # Box2D is an extra, needed by this task only
     from rhirl.simulators.car_held import HeldCarRacingSimulator
 
-    return HeldCarRacingSimulator(hold=4, view=View(2, grey=True, looks=8))
+    return HeldCarRacingSimulator(hold=HOLD, view=View(2, grey=True, looks=8))
 
 
 def _simulator() -> EnvironmentSimulator:
@@ -88,6 +90,7 @@ CAR_RACING = CarRacingTask(
     simulator=_simulator,
     packages=("gymnasium", "Box2D"),
     demonstrator="driver",
+    hold=HOLD,
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 100_000},
         "default": {

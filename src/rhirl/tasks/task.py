@@ -40,6 +40,8 @@ class Task:
     """The task whose bundled expert demonstrates here, where that is another one."""
     demonstrator: Literal["policy", "driver"] = "policy"
     """Who demonstrates: a trained policy, or a driver who plans on the environment's own reward."""
+    hold: int = 1
+    """Steps of the environment for which a planned control lasts."""
     offset: float = 0.0
     """Added to returns before taking ratios: the paper's Pendulum ratios are (return + 600) / (expert + 600)."""
 
