@@ -16,7 +16,7 @@ from rhirl.baselines.discriminator import adam, cross_entropy, descend, gradient
 from rhirl.baselines.episodes import Episodes, follow
 from rhirl.baselines.firl import covariance, surprise
 from rhirl.baselines.gail import form, recent
-from rhirl.baselines.imitation import ImitationConfig, stationary
+from rhirl.baselines.practice import ImitationConfig, stationary
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Actor, Replay, SACConfig, Transitions
 from rhirl.rl.replay import insert, pack

@@ -5,7 +5,8 @@ from rhirl.baselines.bc import BC, BCConfig
 from rhirl.baselines.environments import ControlNoise, LearnedReward
 from rhirl.baselines.firl import FIRL, FIRLConfig
 from rhirl.baselines.gail import GAIL, GAILConfig
-from rhirl.baselines.imitation import ImitationConfig, Imitator
+from rhirl.baselines.imitation import Imitator
+from rhirl.baselines.practice import ImitationConfig
 from rhirl.baselines.reoptimise import Reoptimise
 
 __all__ = [

@@ -22,7 +22,9 @@ from jax import Array
 
 from rhirl.baselines.discriminator import adam, cross_entropy, descend, gradient_penalty
 from rhirl.baselines.gail import recent
-from rhirl.baselines.imitation import ImitationConfig, Imitator, Lesson, Metrics
+from rhirl.baselines.imitation import Imitator
+from rhirl.baselines.lesson import Lesson
+from rhirl.baselines.practice import ImitationConfig, Metrics
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Actor, Transitions, log_density
 

@@ -26,7 +26,9 @@ from jax import Array
 
 from rhirl.baselines.discriminator import adam, descend, logit
 from rhirl.baselines.discriminator import loss as discriminator_loss
-from rhirl.baselines.imitation import ImitationConfig, Imitator, Lesson, Metrics, stationary
+from rhirl.baselines.imitation import Imitator
+from rhirl.baselines.lesson import Lesson
+from rhirl.baselines.practice import ImitationConfig, Metrics, stationary
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Transitions
 

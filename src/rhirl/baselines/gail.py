@@ -21,7 +21,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from rhirl.baselines.discriminator import adam, descend, logit, loss
-from rhirl.baselines.imitation import ImitationConfig, Imitator, Lesson, Metrics, stationary
+from rhirl.baselines.imitation import Imitator
+from rhirl.baselines.lesson import Lesson
+from rhirl.baselines.practice import ImitationConfig, Metrics, stationary
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Replay, Transitions
 from rhirl.rl.replay import unpack

@@ -5,107 +5,35 @@ One iteration:
     the environments are stepped under the policy as it is, while
     SAC makes its updates, every batch paid anew by the cost as it is          `practise`
     the new transitions join the replay buffer
-    the cost learns from demonstrations and the policy's own states            `Imitator.teach`
+    the cost learns from demonstrations and the policy's own states            `teach`
 
 A method is a class with pure functions for its cost: `begin`, `reward`, `teach`, `learned`. Everything random
 and everything learned is in one pytree, so saving it is all there is to saving, and several runs of a method can be
 learned side by side under `jax.vmap`.
-
-An episode that terminates stays where it is: with `absorbing`, the state it ended in is paid for ever after,
-r(x') γ/(1 − γ) in all. Without it, ending an episode is worth zero, which a reward of one sign reads as "live" or
-as "die" for no reason the demonstrations give.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from rhirl.baselines.episodes import Episodes, follow
+from rhirl.baselines.lesson import Lesson, lay_out
+from rhirl.baselines.practice import ImitationConfig, Metrics, Teacher, practise, teach
 from rhirl.costs import Cost, Normaliser
-from rhirl.demos import DemonstrationError, Demonstrations
-from rhirl.rl import Actor, Environments, Learner, Policy, Replay, SACConfig, Transitions, Workers, act, to_numpy
-from rhirl.rl.replay import draw, insert, pack, unpack
-from rhirl.rl.sac import init, update
+from rhirl.demos import Demonstrations
+from rhirl.rl import Actor, Environments, Learner, Policy, Replay, Workers, act, to_numpy
+from rhirl.rl.replay import insert, pack
+from rhirl.rl.sac import init
 from rhirl.rl.vector import MakeEnv
-
-Metrics = dict[str, Array]
-
-
-@dataclass(frozen=True)
-class ImitationConfig:
-    """How a method learns its cost, and the SAC inside."""
-
-    sac: SACConfig = field(default_factory=SACConfig)
-    """The policy's learner; its seed is the run's."""
-    steps: int = 300_000
-    """Environment steps to learn for, every one counted."""
-    hidden: tuple[int, ...] = (64, 64)
-    """Hidden layers of the cost network."""
-    lr: float = 3e-4
-    """Learning rate of the cost."""
-    weight_decay: float = 1e-4
-    """L2 penalty on the cost's parameters, added to the gradient before Adam."""
-    batch: int = 256
-    """States of each side per update of a discriminator."""
-    updates: int = 64
-    """Updates of a discriminator per lesson."""
-    every: int = 1
-    """Iterations between two lessons of the cost."""
-    absorbing: bool = True
-    """Whether the state in which an episode terminates counts for all the time that was left."""
-    average: float = 0.98
-    """Decay per iteration of the running average of the actor, which is the learned policy; 0 keeps the last."""
-    floor: float = 1e-2
-    """Smallest deviation used to normalise a coordinate of the observation."""
-    limit: float = 5.0
-    """Normalised observations are clipped to ± this."""
-
-    @property
-    def iteration_steps(self) -> int:
-        """Environment steps of one iteration."""
-        return self.sac.envs * self.sac.round_steps
-
-    @property
-    def iterations(self) -> int:
-        """Iterations that make up the steps."""
-        return -(-self.steps // self.iteration_steps)
-
-
-class Experts(NamedTuple):
-    """The demonstrations as a method sees them: N episodes of T steps, and all their transitions in a row."""
-
-    episodes: Array
-    """(N, T + 1, n) states; after the end of an episode its last state is repeated."""
-    lengths: Array
-    """(N,)"""
-    transitions: Transitions
-    """Σ L of them, for methods that need controls; the reward column holds zeros."""
-    steps: Array
-    """() Σ L"""
-
-
-class Lesson(NamedTuple):
-    """What the cost may learn from."""
-
-    experts: Experts
-    replay: Replay
-    actor: Actor
-    finished: Array
-    """(kept, T + 1, n) the policy's latest finished episodes."""
-    available: Array
-    """() how many of those there are."""
 
 
 class State(NamedTuple):
@@ -128,7 +56,7 @@ class State(NamedTuple):
 Config = TypeVar("Config", bound=ImitationConfig)
 
 
-class Imitator(ABC, Generic[Config]):
+class Imitator(Teacher, Generic[Config]):
     """A policy that learns to act like demonstrations, and the cost that taught it.
 
     Args:
@@ -152,7 +80,7 @@ class Imitator(ABC, Generic[Config]):
             Workers(make, sac.envs, T, seed, processes=1) if processes else Environments(make, sac.envs, T, seed)
         )
         demos.check_fits((self.envs.n,))
-        self.experts = _experts(demos, self.envs.m, type(self).needs_controls)
+        self.experts = lay_out(demos, self.envs.m, type(self).needs_controls)
         self.normalise = Normaliser.of(demos.states(), floor=config.floor, limit=config.limit)
         self.learner = init(sac, self.envs.n, self.envs.m)
         # The learner's own arrays are donated to its updates.
@@ -162,26 +90,6 @@ class Imitator(ABC, Generic[Config]):
         self.parameters = self.begin(config, key, self.normalise)
         self.episodes = Episodes.begin(self._first(), T, type(self).kept)
         self.iteration = 0
-
-    @staticmethod
-    @abstractmethod
-    def begin(config: Any, key: Array, normalise: Normaliser) -> Any:
-        """Draw the method's networks, with the moments of their optimisers."""
-
-    @staticmethod
-    @abstractmethod
-    def reward(config: Any, parameters: Any, batch: Transitions) -> Array:
-        """Pay a batch: (B,)."""
-
-    @staticmethod
-    @abstractmethod
-    def teach(config: Any, parameters: Any, lesson: Lesson, key: Array) -> tuple[Any, Metrics]:
-        """Let the cost learn for one iteration."""
-
-    @staticmethod
-    @abstractmethod
-    def learned(parameters: Any) -> Cost:
-        """Return the cost g."""
 
     @property
     def exploring(self) -> bool:
@@ -288,62 +196,3 @@ class Imitator(ABC, Generic[Config]):
         if isinstance(self.envs, Environments):
             return self.envs.x
         return np.zeros((self.config.sac.envs, self.envs.n), np.float32)
-
-
-@partial(jax.jit, static_argnames=("method", "config"), donate_argnames=("learner", "average"))
-def practise(
-    method: type[Imitator[Any]], config: Any, learner: Learner, average: Actor, replay: Replay, parameters: Any
-) -> tuple[Learner, Actor, Metrics]:
-    """Make an iteration's updates of SAC on batches paid by the method's cost; metrics are their means."""
-    count = config.sac.updates_per_round
-    key, k_index, k_noise = jax.random.split(learner.key, 3)
-    index = draw(replay, k_index, (count, config.sac.batch))
-    noise = jax.random.normal(k_noise, (count, 2, config.sac.batch, replay.m))
-
-    def one(learner: Learner, drawn: tuple[Array, Array]) -> tuple[Learner, Metrics]:
-        batch = unpack(replay.rows[drawn[0]], replay.n, replay.m)
-        paid = method.reward(config, parameters, batch)
-        learner, metrics = update(config.sac, learner, batch._replace(r=paid), drawn[1])
-        return learner, {**metrics, "reward": paid.mean()}
-
-    learner, metrics = jax.lax.scan(one, eqx.tree_at(lambda s: s.key, learner, key), (index, noise))
-    average = optax.incremental_update(learner.actor, average, 1.0 - config.average)
-    return learner, average, jax.tree.map(jnp.mean, metrics)
-
-
-@partial(jax.jit, static_argnames=("method", "config"))
-def teach(
-    method: type[Imitator[Any]], config: Any, parameters: Any, lesson: Lesson, key: Array
-) -> tuple[Any, Metrics]:
-    """Let the cost learn for one iteration, compiled."""
-    return method.teach(config, parameters, lesson, key)
-
-
-def stationary(config: ImitationConfig, pay: Callable[[Array], Array], batch: Transitions) -> Array:
-    """Pay r(x), and for a state in which the episode terminated all that it would be paid from then on."""
-    paid = pay(batch.x)
-    if config.absorbing:
-        gamma = config.sac.gamma
-        paid = paid + batch.d * pay(batch.x_next) * gamma / (1.0 - gamma)
-    return paid
-
-
-def _experts(demos: Demonstrations, m: int, needs_controls: bool) -> Experts:
-    """Lay demonstrations out; without controls, transitions have none."""
-    if needs_controls and demos.controls is None:
-        raise DemonstrationError(
-            f"these demonstrations of {demos.meta.task} hold no controls, and this method learns from controls: "
-            "use rhirl, firl or gail, which need states only"
-        )
-    x, L, T = demos.observations, demos.lengths, demos.horizon
-    states = x.copy()
-    for episode, length in zip(states, L, strict=True):
-        episode[length:] = episode[length]
-    controls = np.zeros((len(x), T, m), np.float32) if demos.controls is None else demos.controls
-    steps = [(x[i, :k], controls[i, :k], np.arange(1, k + 1) == k, x[i, 1 : k + 1]) for i, k in enumerate(L)]
-    before, u, last, after = (np.concatenate(column) for column in zip(*steps, strict=True))
-    # An episode that was cut at T has not terminated.
-    early = np.concatenate([np.full(k, k < T) for k in L])
-    d = (last & early).astype(np.float32)
-    transitions = Transitions(*map(jnp.asarray, (before, u, np.zeros_like(d), d, after)))
-    return Experts(jnp.asarray(states), jnp.asarray(L), transitions, jnp.asarray(len(d)))

@@ -15,7 +15,7 @@ from rhirl.baselines.airl import AIRLConfig
 from rhirl.baselines.bc import BCConfig
 from rhirl.baselines.firl import FIRLConfig
 from rhirl.baselines.gail import GAILConfig
-from rhirl.baselines.imitation import ImitationConfig
+from rhirl.baselines.practice import ImitationConfig
 
 Settings = dict[str, Any]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from jax import Array
 
-from rhirl.baselines.imitation import ImitationConfig, Imitator, Lesson, Metrics, stationary
+from rhirl.baselines.imitation import Imitator
+from rhirl.baselines.lesson import Lesson
+from rhirl.baselines.practice import ImitationConfig, Metrics, stationary
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Transitions
 
