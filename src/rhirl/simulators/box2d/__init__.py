@@ -11,7 +11,7 @@ registers.
     ground           terrain edges with their normals and boxes
     manifold         where an edge and a polygon touch
     contacts         the list of contacts: create, update, destroy
-    hinge            revolute joint with motor and limit
+    joint, hinge     revolute joint with motor and limit
     contact_solver   contact impulses and removal of overlap
     island           one discrete step of the joined bodies, and sleep
     distance, impact, continuous   impacts within a step, against tunnelling

@@ -1,8 +1,7 @@
 """The revolute joint between lander (A) and leg (B): a pin, a motor and an angle limit.
 
 With r the arm from each centre of mass to the pin, the pin asks v_B + ω_B × r_B = v_A + ω_A × r_A; at a limit the
-relative angle joins as a third row. K is the 3 × 3 effective inverse mass of these rows. Box2D inverts K anew in
-each of its 180 sweeps; K does not change within a step, so the same inverse determinants are formed once here.
+relative angle joins as a third row (see `joint`).
 
 Hinge 0 holds the left leg, hinge 1 the right one. `prepare_hinge` fills one lane of the table `hinges` (see
 `state.Scratch`), `sweep_hinge` works on it without branches, so that a loop over lanes runs in vector registers.
@@ -13,7 +12,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.simulators.box2d.frames import Frame, Motion, Pose, clamp, rotate
+from rhirl.simulators.box2d.frames import Frame, Motion, Pose, rotate
+from rhirl.simulators.box2d.joint import (
+    FREE,
+    MOTOR,
+    OWN,
+    PX,
+    PY,
+    PZ,
+    close_gap,
+    drive_motor,
+    hold_pin,
+    limit_reached,
+    overshoot,
+    store_impulse,
+    store_mass,
+)
 from rhirl.simulators.box2d.scene import (
     ANCHORS,
     CENTERS,
@@ -27,18 +41,7 @@ from rhirl.simulators.box2d.scene import (
     REFERENCE_ANGLE,
     UPPER_ANGLE,
 )
-from rhirl.simulators.box2d.settings import (
-    ANGULAR_SLOP,
-    DT,
-    DT_RATIO,
-    LANES,
-    LINEAR_SLOP,
-    MAX_ANGULAR_CORRECTION,
-    ONE,
-    ZERO,
-    inline_kernel,
-    kernel,
-)
+from rhirl.simulators.box2d.settings import ANGULAR_SLOP, DT, LANES, LINEAR_SLOP, ONE, ZERO, inline_kernel, kernel
 
 F = np.float32
 
@@ -49,12 +52,9 @@ MASS_SUM = MASS_A + MASS_B
 K33 = INERTIA_A + INERTIA_B
 MOTOR_MASS = ONE / K33
 
-# Columns of a hinge: impulse of pin, limit and motor; which limit pushes (1 lower, -1 upper, 0 none); arms; K.
-PX, PY, PZ, MOTOR, LIMIT, AX, AY, BX, BY, K11, K12, K13, K22, K23, DET2, DET3, CX, CY, CZ = (
-    i * LANES for i in range(19)
-)
-HINGE = 19 * LANES
-AT_LOWER, FREE, AT_UPPER = ONE, ZERO, -ONE
+# A hinge's own columns, after those of every joint: the arms.
+AX, AY, BX, BY = (OWN + i * LANES for i in range(4))
+HINGE = OWN + 4 * LANES
 
 
 @kernel
@@ -67,11 +67,7 @@ def prepare_hinge(
     foot: Frame,
     angle: F,
 ) -> None:
-    """Set up a hinge at the start of a step: relative angle of the bodies, impulse `old` (4,) of the last step.
-
-    What a limit had pushed that is no longer reached is forgotten. A lower limit pushes with z ≥ 0 only and an
-    upper one with z ≤ 0, so the sign of z tells which limit acted.
-    """
+    """Set up a hinge at the start of a step: relative angle of the bodies, impulse `old` (4,) of the last step."""
     h = leg * HINGE + lane
     ax, ay = rotate(lander.s, lander.c, ZERO - CENTERS[LANDER, 0], ZERO - CENTERS[LANDER, 1])
     bx, by = rotate(foot.s, foot.c, ANCHORS[leg, 0], ANCHORS[leg, 1])
@@ -80,31 +76,10 @@ def prepare_hinge(
     k13 = -ay * INERTIA_A - by * INERTIA_B
     k22 = MASS_SUM + ax * ax * INERTIA_A + bx * bx * INERTIA_B
     k23 = ax * INERTIA_A + bx * INERTIA_B
-    cx, cy, cz = k22 * K33 - k23 * k23, k23 * k13 - k12 * K33, k12 * k23 - k22 * k13
+    store_mass(hinges, h, k11, k12, k13, k22, k23, K33)
     hinges[h + AX], hinges[h + AY], hinges[h + BX], hinges[h + BY] = ax, ay, bx, by
-    hinges[h + K11], hinges[h + K12], hinges[h + K13], hinges[h + K22], hinges[h + K23] = k11, k12, k13, k22, k23
-    hinges[h + CX], hinges[h + CY], hinges[h + CZ] = cx, cy, cz
-    hinges[h + DET2] = _inverse(k11 * k22 - k12 * k12)
-    hinges[h + DET3] = _inverse(k11 * cx + k12 * cy + k13 * cz)
-    angle = angle - REFERENCE_ANGLE[leg]
-    limit = FREE
-    if angle <= LOWER_ANGLE[leg]:
-        limit = AT_LOWER
-    elif angle >= UPPER_ANGLE[leg]:
-        limit = AT_UPPER
-    hinges[h + LIMIT] = limit
-    z = old[2] if limit * old[2] > ZERO else ZERO
-    hinges[h + PX], hinges[h + PY], hinges[h + PZ], hinges[h + MOTOR] = (
-        old[0] * DT_RATIO,
-        old[1] * DT_RATIO,
-        z * DT_RATIO,
-        old[3] * DT_RATIO,
-    )
-
-
-@kernel
-def _inverse(det: F) -> F:
-    return ONE / det if det != ZERO else det
+    limit = limit_reached(angle - REFERENCE_ANGLE[leg], LOWER_ANGLE[leg], UPPER_ANGLE[leg])
+    store_impulse(hinges, h, limit, old[0], old[1], old[2], old[3])
 
 
 @kernel
@@ -128,61 +103,30 @@ def sweep_hinge(velocities: NDArray[np.float32], hinges: NDArray[np.float32], la
     h = leg * HINGE + lane
     a, b = lane, (LEFT + leg) * 3 * LANES + lane
     ax, ay, bx, by = hinges[h + AX], hinges[h + AY], hinges[h + BX], hinges[h + BY]
-    k11, k12, k13 = hinges[h + K11], hinges[h + K12], hinges[h + K13]
-    k22, k23 = hinges[h + K22], hinges[h + K23]
-    det2, det3, limit, pz = hinges[h + DET2], hinges[h + DET3], hinges[h + LIMIT], hinges[h + PZ]
     vax, vay, wa = velocities[a], velocities[a + LANES], velocities[a + 2 * LANES]
     vbx, vby, wb = velocities[b], velocities[b + LANES], velocities[b + 2 * LANES]
-
-    old = hinges[h + MOTOR]
-    motor = clamp(old + -MOTOR_MASS * (wb - wa - MOTOR_SPEED[leg]), -MAX_MOTOR_IMPULSE, MAX_MOTOR_IMPULSE)
-    hinges[h + MOTOR] = motor
-    wa = wa - INERTIA_A * (motor - old)
-    wb = wb + INERTIA_B * (motor - old)
-
-    # Error (ex, ey) of the pin and ez of the limit, and the impulse that undoes all three.
+    spin = drive_motor(hinges, h, wb - wa - MOTOR_SPEED[leg], MOTOR_MASS, MAX_MOTOR_IMPULSE)
+    wa = wa - INERTIA_A * spin
+    wb = wb + INERTIA_B * spin
     ex = vbx - wb * by - vax + wa * ay
     ey = vby + wb * bx - vay - wa * ax
-    ez = wb - wa
-    dz = -(det3 * (k11 * (k22 * ez - k23 * ey) + k12 * (k23 * ex - k12 * ez) + k13 * (k12 * ey - k22 * ex)))
-    dx = -(det3 * (ex * hinges[h + CX] + ey * hinges[h + CY] + ez * hinges[h + CZ]))
-    dy = -(det3 * (k11 * (ey * K33 - ez * k23) + k12 * (ez * k13 - ex * K33) + k13 * (ex * k23 - ey * k13)))
-
-    # Without a limit, or if the limit would have to pull, it lets go and the pin is solved alone.
-    alone = limit * (pz + dz) < ZERO or limit == FREE
-    rx, ry = -ex + pz * k13, -ey + pz * k23
-    dx = det2 * (k22 * rx - k12 * ry) if alone else dx
-    dy = det2 * (k11 * ry - k12 * rx) if alone else dy
-    dz = -pz if alone else dz
-    turn_a = ax * dy - ay * dx + dz
-    turn_b = bx * dy - by * dx + dz
-    hinges[h + PX] += dx
-    hinges[h + PY] += dy
-    hinges[h + PZ] = ZERO if alone else pz + dz
+    dx, dy, dz = hold_pin(hinges, h, ex, ey, wb - wa, K33)
     velocities[a] = vax - MASS_A * dx
     velocities[a + LANES] = vay - MASS_A * dy
-    velocities[a + 2 * LANES] = wa - INERTIA_A * turn_a
+    velocities[a + 2 * LANES] = wa - INERTIA_A * (ax * dy - ay * dx + dz)
     velocities[b] = vbx + MASS_B * dx
     velocities[b + LANES] = vby + MASS_B * dy
-    velocities[b + 2 * LANES] = wb + INERTIA_B * turn_b
+    velocities[b + 2 * LANES] = wb + INERTIA_B * (bx * dy - by * dx + dz)
 
 
 @kernel
 def settle_hinge(leg: int, limit: F, lander: Pose, foot: Pose) -> tuple[bool, Pose, Pose]:
     """Push the poses towards the pin and the limit once; also tell whether the error was already small."""
-    angular_error = ZERO
+    beyond = ZERO
     aa, ab = lander.a, foot.a
     if limit != FREE:
-        angle = ab - aa - REFERENCE_ANGLE[leg]
-        if limit == AT_LOWER:
-            error = angle - LOWER_ANGLE[leg]
-            angular_error = -error
-            error = clamp(error + ANGULAR_SLOP, -MAX_ANGULAR_CORRECTION, ZERO)
-        else:
-            error = angle - UPPER_ANGLE[leg]
-            angular_error = error
-            error = clamp(error - ANGULAR_SLOP, ZERO, MAX_ANGULAR_CORRECTION)
-        push = -MOTOR_MASS * error
+        beyond, back = overshoot(limit, ab - aa - REFERENCE_ANGLE[leg], LOWER_ANGLE[leg], UPPER_ANGLE[leg])
+        push = -MOTOR_MASS * back
         aa -= INERTIA_A * push
         ab += INERTIA_B * push
     ax, ay = rotate(np.sin(aa), np.cos(aa), ZERO - CENTERS[LANDER, 0], ZERO - CENTERS[LANDER, 1])
@@ -193,11 +137,9 @@ def settle_hinge(leg: int, limit: F, lander: Pose, foot: Pose) -> tuple[bool, Po
     k11 = MASS_SUM + INERTIA_A * ay * ay + INERTIA_B * by * by
     k12 = -INERTIA_A * ax * ay - INERTIA_B * bx * by
     k22 = MASS_SUM + INERTIA_A * ax * ax + INERTIA_B * bx * bx
-    det = _inverse(k11 * k22 - k12 * k12)
-    dx = -(det * (k22 * ex - k12 * ey))
-    dy = -(det * (k11 * ey - k12 * ex))
+    dx, dy = close_gap(ex, ey, k11, k12, k22)
     return (
-        bool(length <= LINEAR_SLOP and angular_error <= ANGULAR_SLOP),
+        bool(length <= LINEAR_SLOP and beyond <= ANGULAR_SLOP),
         Pose(lander.x - MASS_A * dx, lander.y - MASS_A * dy, aa - INERTIA_A * (ax * dy - ay * dx)),
         Pose(foot.x + MASS_B * dx, foot.y + MASS_B * dy, ab + INERTIA_B * (bx * dy - by * dx)),
     )

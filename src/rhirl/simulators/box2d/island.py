@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.simulators.box2d import hinge as hg
+from rhirl.simulators.box2d import joint as jt
 from rhirl.simulators.box2d.contact_solver import (
     POINTS,
     prepare_slot,
@@ -177,8 +178,8 @@ def finish_island(world: World, scratch: Scratch, lane: int) -> None:
     for leg in range(2):
         h = leg * hg.HINGE + lane
         p = world.hinges[leg]
-        p[0], p[1] = scratch.hinges[h + hg.PX], scratch.hinges[h + hg.PY]
-        p[2], p[3] = scratch.hinges[h + hg.PZ], scratch.hinges[h + hg.MOTOR]
+        p[0], p[1] = scratch.hinges[h + jt.PX], scratch.hinges[h + jt.PY]
+        p[2], p[3] = scratch.hinges[h + jt.PZ], scratch.hinges[h + jt.MOTOR]
     for body in range(BODIES):
         for k in range(scratch.counts[lane, body]):
             store_impulses(scratch.slots[body, k], lane, world.manifolds[scratch.rows[lane, body, k]])
@@ -186,7 +187,7 @@ def finish_island(world: World, scratch: Scratch, lane: int) -> None:
     lander, v_lander = integrate(pose_of(world, LANDER), _velocity(scratch.velocities, lane, LANDER), DT)
     left, v_left = integrate(pose_of(world, LEFT), _velocity(scratch.velocities, lane, LEFT), DT)
     right, v_right = integrate(pose_of(world, RIGHT), _velocity(scratch.velocities, lane, RIGHT), DT)
-    left_limit, right_limit = scratch.hinges[hg.LIMIT + lane], scratch.hinges[hg.HINGE + hg.LIMIT + lane]
+    left_limit, right_limit = scratch.hinges[jt.LIMIT + lane], scratch.hinges[hg.HINGE + jt.LIMIT + lane]
     settled = False
     for _ in range(POSITION_ITERATIONS):
         least_right, right = _settle_contacts(world, scratch, lane, RIGHT, right)

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.envs.box2d.car_racing import PLAYFIELD
 from numpy.typing import NDArray
 
+from rhirl.simulators.box2d import joint as jt
 from rhirl.simulators.box2d.frames import Motion, Pose, lesser
 from rhirl.simulators.box2d.island import integrate
 from rhirl.simulators.box2d.settings import (
@@ -176,12 +177,12 @@ def _finish(state: NDArray[np.float64], scratch: Scratch, lane: int) -> None:
     """Take velocities and impulses from the sweeps, move the bodies, pull the hinges together."""
     for wheel in range(WHEELS):
         h, old = wheel * hg.HINGE + lane, JOINT + 4 * wheel
-        state[old], state[old + 1] = scratch.hinges[h + hg.PX], scratch.hinges[h + hg.PY]
-        state[old + 2], state[old + 3] = scratch.hinges[h + hg.PZ], scratch.hinges[h + hg.MOTOR]
+        state[old], state[old + 1] = scratch.hinges[h + jt.PX], scratch.hinges[h + jt.PY]
+        state[old + 2], state[old + 3] = scratch.hinges[h + jt.PZ], scratch.hinges[h + jt.MOTOR]
     hull = _move(state, scratch, lane, 0)
     w0, w1 = _move(state, scratch, lane, 1), _move(state, scratch, lane, 2)
     w2, w3 = _move(state, scratch, lane, 3), _move(state, scratch, lane, 4)
-    limits = scratch.hinges[hg.LIMIT + lane :: hg.HINGE]
+    limits = scratch.hinges[jt.LIMIT + lane :: hg.HINGE]
     settled = False
     for _ in range(POSITION_ITERATIONS):
         fine3, hull, w3 = settle_hinge(3, limits[3], hull, w3)
