@@ -270,8 +270,10 @@ class Expert:
 
     def write(self, card: dict[str, Any], actor: Actor, folder: Path) -> None:
         """Leave policy, card and learner in a folder."""
-        about = {"task": self.task, "env": self.spec.env, "env_kwargs": json.dumps(self.spec.kwargs)}
-        Policy(actor, {**about, "horizon": str(self.spec.horizon)}).save(folder / f"{self.task}.policy.safetensors")
+        about = {"task": self.task, "env": self.spec.env, "env_kwargs": self.spec.kwargs}
+        # One key, as for every policy: safetensors writes several in random order.
+        words = {"rhirl": json.dumps({**about, "horizon": self.spec.horizon})}
+        Policy(actor, words).save(folder / f"{self.task}.policy.safetensors")
         (folder / f"{self.task}.json").write_text(json.dumps(card))
         files.save(folder / f"{self.task}.learner.safetensors", self.sac.learner)
 

@@ -16,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
-from safetensors import safe_open
-from safetensors.numpy import load_file
 
 from rhirl.baselines import BC, FIRL, BCConfig, ControlNoise, FIRLConfig, ImitationConfig, LearnedReward
 from rhirl.baselines.discriminator import logit
@@ -70,15 +68,8 @@ def learn(run: RunDirectory, method: str, **kwargs: Any) -> None:
 def outcome(run: RunDirectory) -> tuple[Any, ...]:
     """Everything a run leaves behind that must not depend on how often it was interrupted."""
     lines = [{k: v for k, v in line.items() if not k.startswith("time/")} for line in run.read_metrics()]
-    learned = [contents(path) for path in (run.policy, run.cost) if path.exists()]
+    learned = [path.read_bytes() for path in (run.policy, run.cost) if path.exists()]
     return (lines, checkpoints(run.checkpoints)[-1].read_bytes(), *learned)
-
-
-def contents(path: Path) -> tuple[Any, dict[str, bytes]]:
-    """What a file of networks says and holds; the order of what it says is not its writer's to choose."""
-    with safe_open(path, "numpy") as file:
-        said = file.metadata()
-    return said, {name: array.tobytes() for name, array in load_file(path).items()}
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -67,6 +68,11 @@ class RandomAgent:
     def act(self, env: gymnasium.Env[Any, Any], observation: NDArray[Any]) -> NDArray[np.float32]:
         """Ignore everything."""
         return self._rng.uniform(-1, 1, self.control_dim).astype(np.float32)
+
+
+def about(task: Task) -> dict[str, str]:
+    """Say in a policy's file what it was learned for, under one key: several would be written in random order."""
+    return {"rhirl": json.dumps({"task": task.name, "env": task.env_id})}
 
 
 def expert_path(task: Task, noise: float = 0.0) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rhirl.experiments.agents import PolicyAgent
+from rhirl.experiments.agents import PolicyAgent, about
 from rhirl.experiments.evaluate import evaluate
 from rhirl.experiments.interrupt import StoppedError, stop_requested
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
@@ -69,7 +69,7 @@ def train_expert(
                 metrics = round_.metrics
                 if stop():
                     break
-            policy = sac.policy(task=task.name, env=task.env_id)
+            policy = sac.policy(**about(task))
             score = float(evaluate(task, PolicyAgent(policy), seeds).mean())
             line = {
                 "iteration": sac.steps,

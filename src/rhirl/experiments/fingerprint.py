@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
-
 from rhirl.experiments.run import surroundings
 
 ABOUT_THE_MACHINE = {"timing.json", "meta.json"}
@@ -25,18 +23,7 @@ def _content(path: Path) -> bytes:
         return json.dumps([_timeless(json.loads(line)) for line in path.read_text().splitlines()]).encode()
     if path.suffix == ".json":
         return json.dumps(_timeless(json.loads(path.read_text()))).encode()
-    if path.suffix == ".safetensors":
-        return _tensors(path)
     return path.read_bytes()
-
-
-def _tensors(path: Path) -> bytes:
-    """Every tensor and word of a file by the order of their names: safetensors writes its words in any order."""
-    with safe_open(path, framework="numpy") as file:
-        words = json.dumps(file.metadata() or {}, sort_keys=True).encode()
-        tensors = [(name, file.get_tensor(name)) for name in sorted(file.keys())]
-    described = [f"{name} {array.dtype} {array.shape};".encode() + array.tobytes() for name, array in tensors]
-    return b"".join([words, *described])
 
 
 def _timeless(values: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import gymnasium
 from rhirl.baselines import BC, BCConfig, ControlNoise, ImitationConfig, Imitator, Reoptimise
 from rhirl.costs import load_cost, save_cost
 from rhirl.demos import Agent, DemonstrationError, Demonstrations
-from rhirl.experiments.agents import PolicyAgent
+from rhirl.experiments.agents import PolicyAgent, about
 from rhirl.experiments.learner import Line, means
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.rl import Policy
@@ -81,7 +81,7 @@ class Imitating:
     def save(self, run: RunDirectory) -> None:
         """Write cost and policy."""
         save_cost(self.imitator.learned_cost, run.cost)
-        self.imitator.policy(task=self.task.name, env=self.task.env_id).save(run.policy)
+        self.imitator.policy(**about(self.task)).save(run.policy)
 
 
 class Cloning:
@@ -122,7 +122,7 @@ class Cloning:
 
     def save(self, run: RunDirectory) -> None:
         """Write the policy."""
-        self.bc.policy(task=self.task.name, env=self.task.env_id).save(run.policy)
+        self.bc.policy(**about(self.task)).save(run.policy)
 
 
 def refuse_images(demos: Demonstrations) -> None:
