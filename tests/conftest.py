@@ -25,6 +25,7 @@ SETTINGS = (
     "parallel=2",
     "hidden=(8,)",
     "lr=1e-3",
+    "decay=False",
     "weight_decay=0.1",
     "average=0.9",
     "planner.K=5",

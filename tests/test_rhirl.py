@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from rhirl.costs import Cost
 from rhirl.demos import DemonstrationError, Demonstrations, Metadata, from_episodes
 from rhirl.learning import RHIRL, Config, Controller
-from rhirl.learning.control_step import plan, propose
+from rhirl.learning.control_step import make_optimiser, plan, propose
 from rhirl.learning.episodes import Episodes
 from rhirl.learning.objective import crop, expert_windows, loss, trajectory_cost
 from rhirl.learning.streams import EXECUTION, draw
@@ -177,6 +178,18 @@ def test_one_update_is_adam_on_the_gradient_plus_weight_decay(
         *(jax.tree.leaves(t) for t in (learner.state.average, learner.state.network, state.average)), strict=True
     ):
         np.testing.assert_allclose(a, 0.9 * old + 0.1 * new, atol=1e-6)
+
+
+def test_a_decaying_rate_follows_half_a_cosine_to_zero(small: Config) -> None:
+    """Under a constant gradient Adam steps by the learning rate itself."""
+    config = replace(small, decay=True, iterations=40, weight_decay=0.0)
+    theta, optimiser = jnp.zeros(2), make_optimiser(config)
+    state, steps = optimiser.init(theta), []
+    for _ in range(41):
+        step, state = optimiser.update(jnp.array([1.0, -2.0]), state, theta)
+        steps.append(step)
+    rate = config.lr * (1 + np.cos(np.pi * np.arange(41) / 40)) / 2
+    np.testing.assert_allclose(np.array(steps), rate[:, None] * [-1, 1], rtol=1e-4, atol=1e-9)
 
 
 def test_weights_see_only_as_much_of_the_future_as_the_experts_have(make_learner: Make) -> None:

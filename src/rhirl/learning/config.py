@@ -27,6 +27,8 @@ class Config:
     """Hidden layers of the cost network."""
     lr: float = 3e-4
     """Learning rate of Adam."""
+    decay: bool = False
+    """Let the learning rate fall to zero over all iterations, along half a cosine; the paper keeps it."""
     weight_decay: float = 8e-5
     """L2 penalty on θ, added to the gradient before Adam (not decoupled)."""
     penalty: float = 0.0

@@ -156,4 +156,5 @@ def make_optimiser(config: Config) -> optax.GradientTransformation:
 
     Cached because `learn` is compiled for the very object: learners of equal configuration share what is compiled.
     """
-    return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(config.lr)))
+    lr = optax.cosine_decay_schedule(config.lr, config.iterations) if config.decay else config.lr
+    return optax.flatten(optax.chain(optax.add_decayed_weights(config.weight_decay), optax.adam(lr)))
