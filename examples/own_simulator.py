@@ -75,7 +75,7 @@ class FastPuck:
 def plan(simulator: Simulator, state: Any, seed: int) -> NDArray[Any]:
     """Return the first control of the best of 64 random pushes held for ten steps: close to home, and slow."""
     pushes = np.random.default_rng(seed).uniform(-1, 1, (64, 1, 2))
-    observations, valid = simulator.rollout(state, np.repeat(pushes, 10, axis=1))
+    observations, valid, _ = simulator.rollout(state, np.repeat(pushes, 10, axis=1))
     cost = (observations[:, 1:] ** 2).sum(axis=(1, 2))
     return pushes[np.where(valid, cost, np.inf).argmin(), 0]
 

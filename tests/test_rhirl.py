@@ -44,7 +44,7 @@ class Watched(PendulumSimulator):
         self.end_after: int | None = None
 
     def rollout(self, state: NDArray[np.float64], controls: NDArray[Any], seed: int = 0) -> Rollout:
-        observations, valid = super().rollout(state, controls, seed)
+        observations, valid, _ = super().rollout(state, controls, seed)
         if self.breaks is not None:
             broken = np.zeros(len(controls), bool)
             broken[self.breaks(len(self.rolled), len(controls))] = True
@@ -67,7 +67,7 @@ def planned(learner: RHIRL) -> tuple[Array, Array, Array, Any]:
     state, config = learner.state, learner.config
     index = int(state.iteration)
     V = propose(state.key, index, state.U, config.planner)
-    x, valid = learner._roll_out(V, index)
+    x, valid, _ = learner._roll_out(V, index)
     cost = Cost(learner._normalise, state.network)
     return plan(cost, state.U, V, x, valid, state.t.astype(np.int32), learner._experts, state.key, index, config)
 
@@ -141,7 +141,7 @@ def test_one_update_is_adam_on_the_gradient_plus_weight_decay(
     state, optimiser = learner.state, optax.adam(config.lr)
     _, _, _, weighed = planned(learner)
     V = propose(state.key, 3, state.U, config.planner)
-    x, _ = learner._roll_out(V, 3)
+    x, _, _ = learner._roll_out(V, 3)
 
     def objective(network: Any) -> Array:
         cost = Cost(learner._normalise, network)
@@ -199,7 +199,7 @@ def test_weights_see_only_as_much_of_the_future_as_the_experts_have(make_learner
     learner.restore(learner.state._replace(t=t))
     _, _, _, weighed = planned(learner)
     V = propose(learner.state.key, 0, learner.state.U, learner.config.planner)
-    x, _ = learner._roll_out(V, 0)
+    x, _, _ = learner._roll_out(V, 0)
     for b, states in ((0, 3), (1, K + 1)):
         mask = crop(expert_windows(learner._experts, jnp.asarray(t[b]), K))
         assert mask.sum() == states

@@ -75,7 +75,7 @@ def estimates(M_s: int, repeats: int) -> NDArray[np.float64]:
     learner = RHIRL(WINDY, demos, config)
     found = []
     for i in range(repeats):
-        observations, valid = learner._roll_out(jnp.asarray(V)[None], i)
+        observations, valid, _ = learner._roll_out(jnp.asarray(V)[None], i)
         assert observations.shape == (1, M * M_s, K + 1, 2)
         assert valid.all()
         found.append(expected_cost(jnp.asarray((observations[0] ** 2).sum(axis=(1, 2))), M_s))

@@ -49,7 +49,8 @@ class Controller:
         V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner)
         controls = np.repeat(np.asarray(V), self.M_s, axis=0)
         rollout = self.simulator.rollout(state, controls, seed=self._steps)
-        self._U, u = _plan(self.cost, self._U, V, rollout.observations, rollout.valid, self.planner, self.M_s)
+        usable = rollout.usable(self.planner.survive)
+        self._U, u = _plan(self.cost, self._U, V, rollout.observations, usable, self.planner, self.M_s)
         self._steps += 1
         return np.asarray(u)
 

@@ -88,11 +88,11 @@ class RHIRL:
         config, state = self.config, self.state
         index = int(state.iteration)
         V = propose(state.key, index, state.U, config.planner) if self._V is None else self._V
-        observations, valid = self._roll_out(V, index)
+        observations, usable, invalid = self._roll_out(V, index)
         now = state.t.astype(np.int32)
         cost = Cost(self._normalise, state.network)
         U, u, V_next, planned = plan(
-            cost, state.U, V, observations, valid, now, self._experts, state.key, index, config
+            cost, state.U, V, observations, usable, now, self._experts, state.key, index, config
         )
         network, average, optimiser, metrics = learn(
             cost,
@@ -125,8 +125,8 @@ class RHIRL:
             episode,
             systems,
             state.executed + config.parallel,
-            state.simulated + valid.size * config.planner.K,
-            state.invalid + np.count_nonzero(~valid),
+            state.simulated + usable.size * config.planner.K,
+            state.invalid + invalid,
         )
         self._controller = None
         return metrics
@@ -189,8 +189,11 @@ class RHIRL:
             invalid=zero,
         )
 
-    def _roll_out(self, V: Array, index: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Roll out V (B, M, K, m), M_s times each: observations (B, M · M_s, K + 1, *n), valid (B, M · M_s)."""
+    def _roll_out(self, V: Array, index: int) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
+        """Roll out V (B, M, K, m), M_s times each.
+
+        Returns observations (B, M · M_s, K + 1, *n), which rollouts are plans (B, M · M_s), and how many diverged.
+        """
         controls = np.asarray(V)
         if self.config.M_s > 1:
             controls = np.repeat(controls, self.config.M_s, axis=1)
@@ -202,7 +205,8 @@ class RHIRL:
         observations = np.stack([r.observations for r in rollouts])
         if not valid.all():
             observations[~valid] = 0  # their weight is zero, and zero times NaN would still be NaN
-        return observations, valid
+        usable = np.stack([r.usable(self.config.planner.survive) for r in rollouts])
+        return observations, usable, int(np.count_nonzero(~valid))
 
     def _execute(
         self, u: NDArray[np.float32], index: int

@@ -52,6 +52,8 @@ class Planner:
     """Window of the Savitzky–Golay filter over the horizon (odd); 1 switches it off."""
     smooth_order: int = 2
     """Polynomial order of the Savitzky–Golay filter."""
+    survive: bool = False
+    """Give no weight to rollouts that end the task early, while one does not; for tasks an expert never ends."""
 
     def __post_init__(self) -> None:
         _require(self.K >= 1, f"K (the horizon) must be at least 1, not {self.K}")

@@ -2,7 +2,7 @@
 
     simulator = GymSimulator(partial(gymnasium.make, "MountainCarContinuous-v0"))
     state = simulator.snapshot(env)
-    observations, valid = simulator.rollout(state, V)
+    observations, valid, ended = simulator.rollout(state, V)
 
 A planner needs to put the environment into the current state of the real one. How that is done is found out at
 construction, and whether it is exact is measured there (see `gym_check`):

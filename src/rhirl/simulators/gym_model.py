@@ -119,15 +119,16 @@ class EnvModel:
         observations[:] = start
         valid = np.full(M, np.isfinite(start).all())
         if state["terminated"] or not valid.all():
-            return Rollout(observations, valid)
+            return Rollout(observations, valid, np.full(M, bool(state["terminated"])))
+        ended = np.zeros(M, np.bool_)
         for i in range(M):
             self.states.write(self._layers, dynamics)
             self._reseed(keys[i], look_up=i == 0 or not self._generators_stay)
-            valid[i] = self._roll_one(first + i, actions[i], usable[i], observations[i])
-        return Rollout(observations, valid)
+            valid[i], ended[i] = self._roll_one(first + i, actions[i], usable[i], observations[i])
+        return Rollout(observations, valid, ended)
 
-    def _roll_one(self, number: int, actions: Any, usable: NDArray[np.bool_], x: NDArray[Any]) -> bool:
-        """Step through one sequence, fill x (K + 1, *n), and tell whether the rollout is valid.
+    def _roll_one(self, number: int, actions: Any, usable: NDArray[np.bool_], x: NDArray[Any]) -> tuple[bool, bool]:
+        """Step through one sequence, fill x (K + 1, *n), and tell whether the rollout is valid and ends the task.
 
         After the end of the task, and from a step that cannot be used (its control or its observation is not
         finite), the last observation is repeated.
@@ -138,18 +139,18 @@ class EnvModel:
             for k in range(len(x) - 1):
                 if not usable[k]:
                     x[k + 1 :] = x[k]
-                    return False
+                    return False, False
                 try:
                     x[k + 1], _, terminated, _, _ = step(actions[k])
                 except Exception as error:
                     raise RolloutError(self.name, number, k + 1, f"{type(error).__name__}: {error}") from error
                 if not _is_finite(x[k + 1]):
                     x[k + 1 :] = x[k]
-                    return False
+                    return False, False
                 if terminated:
                     x[k + 2 :] = x[k + 1]
-                    break
-        return True
+                    return True, True
+        return True, False
 
     def snapshot(self, env: Env) -> State:
         """Return the state of a running environment, which is only read."""

@@ -9,6 +9,7 @@ environment's own numbers bit for bit, at any thread count. A planner may roll o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,7 @@ except ImportError as error:
     raise ImportError("MuJoCo 4 is not installed; run: pip install 'rhirl[mujoco]'") from error
 
 from rhirl.simulators.checks import check_controls
+from rhirl.simulators.mujoco_ending import Limits, find_limits
 from rhirl.simulators.mujoco_engine import (
     OBSERVATION,
     Engine,
@@ -167,7 +169,7 @@ class MujocoSimulator:
         valid &= ~nonsense
         if not valid.all():
             observations[~valid] = observations[0, 0]
-        return Rollout(observations, valid)
+        return Rollout(observations, valid, self._ended(observations))
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
         """Read the state of a running environment without touching it."""
@@ -237,6 +239,39 @@ class MujocoSimulator:
             else:
                 self._rule.assemble(values, observations[:, 1:])
         return observations, ~diverged & (np.abs(observations[:, -1]) < DIVERGED).all(axis=1)
+
+    @cached_property
+    def _limits(self) -> Limits | None:
+        """Limits of the observation's entries; None where the task ends by a rule the observation does not show."""
+        if self._rule is None:
+            return None
+        x, positions = self.reset(seed=0), self._layout["qpos"]
+        start = x[positions].copy()
+
+        def ends(q: NDArray[np.float64]) -> bool:
+            x[positions] = q
+            return self.terminated(x)
+
+        limits, seen = find_limits(ends, start), self._rule.entries("qpos")
+        if limits is None:
+            return None
+        hidden = np.delete(np.arange(len(start)), self._rule.index[seen])
+        if np.isfinite(limits.lower[hidden]).any() or np.isfinite(limits.upper[hidden]).any():
+            return None
+        lower, upper = (np.full(self._rule.size, sign * np.inf) for sign in (-1, 1))
+        lower[seen], upper[seen] = (limit[self._rule.index[seen]] for limit in limits)
+        return Limits(lower, upper)
+
+    def _ended(self, observations: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Return which rollouts (M, K + 1, n) reach a posture in which the environment ends."""
+        if self._limits is None:
+            return None
+        lower, upper = self._limits
+        ended = np.zeros(len(observations), np.bool_)
+        for i in np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)):
+            x = observations[:, 1:, i]
+            ended |= ((x <= lower[i]) | (x >= upper[i])).any(axis=1)
+        return ended
 
     def _forces(self, x: State, seed: int, M: int, K: int) -> NDArray[np.float64] | None:
         """Draw the process noise as applied generalised forces (M, K, nv), on top of those already in the state."""

@@ -29,6 +29,15 @@ class Rollout(NamedTuple):
     """(M, K + 1, *n) float32, or uint8 for images; `[:, 0]` is the observation of the start state."""
     valid: NDArray[np.bool_]
     """(M,) False where the simulation diverged; the planner gives such a rollout infinite cost."""
+    ended: NDArray[np.bool_] | None = None
+    """(M,) True where the task would end on the way (a fall, a landing); None where the simulator does not tell."""
+
+    def usable(self, survive: bool) -> NDArray[np.bool_]:
+        """(M,) Which rollouts are plans: the valid ones or, to survive, those that do not end, if there are any."""
+        if not survive or self.ended is None:
+            return self.valid
+        alive = self.valid & ~self.ended
+        return alive if alive.any() else self.valid
 
 
 @runtime_checkable

@@ -32,8 +32,8 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
     return {
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
-            "planner": {"K": min(K, 20), "M": 100, "beta": 0.1, "ess": 0.05},
-            "deploy": {"K": min(K, 20), "M": 200, "beta": 0.1, "ess": 0.05},
+            "planner": {"K": min(K, 20), "M": 100, "beta": 0.1, "ess": 0.05, "survive": True},
+            "deploy": {"K": min(K, 20), "M": 200, "beta": 0.1, "ess": 0.05, "survive": True},
             "parallel": 8,
             "starts": 0.5,
             "span": 100,
@@ -59,7 +59,7 @@ HOPPER = Task(
     T=1000,
     observation_dim=11,
     control_dim=3,
-    simulator=lambda: _simulator("Hopper-v5", "RK4", 1),
+    simulator=lambda: _simulator("Hopper-v5", "implicitfast", 1),
     packages=PACKAGES,
     expert=EXPERT,
     presets=_presets(K=20, M=100, beta=0.8, iterations=100_000),
