@@ -29,7 +29,8 @@ def test_the_grids_of_the_paper_come_along() -> None:
 def test_table_1_has_every_task_method_and_noise_level_and_begins_with_ours_in_calm_air() -> None:
     cells = read_spec("table1").cells
     tasks = {"pendulum", "lunar_lander", "hopper", "walker2d", "ant", "car_racing"}
-    wanted = {(t, m, n) for t in tasks for m in ("rhirl", "firl", "airl", "gail", "bc") for n in (0.0, 0.2, 0.5)}
+    methods = {t: ("rhirl",) if t == "car_racing" else ("rhirl", "firl", "airl", "gail", "bc") for t in tasks}
+    wanted = {(t, m, n) for t in tasks for m in methods[t] for n in (0.0, 0.2, 0.5)}
     seeds = Counter((cell.task, cell.label, cell.noise) for cell in cells)
     assert wanted <= seeds.keys()
     assert min(seeds.values()) >= 3

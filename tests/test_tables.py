@@ -112,7 +112,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
 
 def test_the_committed_results_give_the_published_numbers() -> None:
     found = entry(make_table(1, COMMITTED), "pendulum", "rhirl", 0.2)
-    assert (found.seeds, round(found.ratio or 0, 3), round(found.deviation or 0, 3)) == (5, 0.966, 0.010)
+    assert (found.seeds, round(found.ratio or 0, 3), round(found.deviation or 0, 3)) == (5, 0.972, 0.011)
     assert found.paper_ratio == pytest.approx(1.077, abs=1e-3)
 
 

@@ -84,7 +84,12 @@ def read_spec(what: str, *, seeds: int | None = None, out: Path | None = None) -
         for cell in _cells(block, values.get("episodes", 50), seeds, str(path)):
             _add(cells, cell)
     target = out or Path(values.get("out", RESULTS))
-    return Spec(path.stem, values.get("title", path.stem), target, tuple(cells.values()))
+    # Best first across blocks as within one: every task's cells of one variant, method and noise before the next.
+    variants, methods = (
+        list(dict.fromkeys(names)) for names in zip(*((c.variant, c.method) for c in cells.values()), strict=True)
+    )
+    ordered = sorted(cells.values(), key=lambda c: (variants.index(c.variant), methods.index(c.method), c.noise))
+    return Spec(path.stem, values.get("title", path.stem), target, tuple(ordered))
 
 
 def _cells(block: Mapping[str, Any], episodes: int, seeds: int | None, where: str) -> Iterator[Cell]:

@@ -40,7 +40,8 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
             "penalty": 1.0,
             **common,
             "lr": 3e-4,
-            "iterations": 800,
+            "decay": True,
+            "iterations": 1_600,
         },
     }
 
