@@ -1,4 +1,4 @@
-"""Keep what `rhirl bench step` measures, for both presets of a task.
+"""Keep what `rhirl bench step` measures, for both presets of a task, and for `default` with half the samples.
 
 python benchmarks/step.py pendulum
 """
@@ -17,7 +17,11 @@ RESULTS = Path(__file__).parent.parent / "results/bench"
 
 def main(task: tyro.conf.Positional[str] = "pendulum", /, repetitions: int = 20, steps: int = 50) -> None:
     """Measure one control step (plan and learn) against its rollouts alone."""
-    results = [measure_step(task, preset=p, repetitions=repetitions, steps=steps) for p in ("paper", "default")]
+    contests = (("paper", ()), ("default", ()), ("default", ("planner.M=50",)))
+    results = [
+        measure_step(task, preset=preset, overrides=overrides, repetitions=repetitions, steps=steps)
+        for preset, overrides in contests
+    ]
     text = json.dumps({"command": f"python benchmarks/step.py {task}", "results": results}, indent=1)
     (RESULTS / f"step-{task}.json").write_text(text + "\n")
     print(text)

@@ -27,6 +27,7 @@ def step(
     /,
     *,
     preset: str = "default",
+    set: tuple[str, ...] = (),
     repetitions: int = 10,
     steps: int = 50,
     demos: Path | None = None,
@@ -37,6 +38,7 @@ def step(
     Args:
         task: The task's name.
         preset: Whose settings to use.
+        set: Settings to change, such as `--set planner.M=50`.
         repetitions: How often control steps and bare rollouts alternate.
         steps: Control steps in a repetition.
         demos: A demonstration file instead of the bundled one.
@@ -44,7 +46,8 @@ def step(
     """
     from rhirl.experiments.bench import measure_step
 
-    _show(measure_step(task, preset=preset, repetitions=repetitions, steps=steps, demos=demos), json)
+    result = measure_step(task, preset=preset, overrides=set, repetitions=repetitions, steps=steps, demos=demos)
+    _show(result, json)
 
 
 def _show(result: dict[str, object], json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,13 @@ def measure_simulator(task: str, *, repetitions: int = 5) -> dict[str, Any]:
 
 
 def measure_step(
-    task: str, *, preset: str = "default", repetitions: int = 10, steps: int = 50, demos: Path | None = None
+    task: str,
+    *,
+    preset: str = "default",
+    overrides: Sequence[str] = (),
+    repetitions: int = 10,
+    steps: int = 50,
+    demos: Path | None = None,
 ) -> dict[str, Any]:
     """Alternate stretches of control steps (plan and learn) with the same number of bare rollouts.
 
@@ -37,7 +43,7 @@ def measure_step(
     steps, where several run side by side divided by their number.
     """
     benchmark = get_task(task)
-    config = replace(configure(benchmark, preset), iterations=10**9)
+    config = replace(configure(benchmark, preset, overrides), iterations=10**9)
     simulator = benchmark.simulator()
     learner = RHIRL(simulator, load_demos(task) if demos is None else read_demos(demos), config)
     shape = (config.planner.M, config.planner.K, benchmark.control_dim)
@@ -60,6 +66,7 @@ def measure_step(
     return {
         "task": task,
         "preset": preset,
+        "overrides": list(overrides),
         "parallel": config.parallel,
         "M": config.planner.M,
         "K": config.planner.K,

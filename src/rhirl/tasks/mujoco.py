@@ -1,7 +1,8 @@
 """Hopper, Walker2d and Ant: Gymnasium's MuJoCo tasks, one thousand steps long.
 
-The planner rolls out a cheaper model: one long RK4 step for Hopper and Walker2d, two of implicitfast for Ant
-(docs/simulators-mujoco.md measures the error); everything that is executed or scored is the environment's own.
+The planner rolls out a cheaper model: one long step of implicitfast for Hopper, one of RK4 for Walker2d, two of
+implicitfast for Ant (docs/simulators-mujoco.md measures the error); everything that is executed or scored is the
+environment's own.
 Presets `paper` are the published settings. Presets `default` are where a study on Hopper ended
 (docs/departures.md); for Walker2d and Ant they are not yet a recommendation.
 """
