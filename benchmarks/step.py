@@ -1,4 +1,4 @@
-"""Keep what `rhirl bench step` measures, for both presets of a task, and for `default` with half the samples.
+"""Keep what `rhirl bench step` measures, for both presets of a task, and for `default` at the size of `paper`.
 
 python benchmarks/step.py pendulum
 """
@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parent.parent / "results/bench"
 
 def main(task: tyro.conf.Positional[str] = "pendulum", /, repetitions: int = 20, steps: int = 50) -> None:
     """Measure one control step (plan and learn) against its rollouts alone."""
-    contests = (("paper", ()), ("default", ()), ("default", ("planner.M=50",)))
+    contests = (("paper", ()), ("default", ()), ("default", ("planner.M=50", "parallel=8")))
     results = [
         measure_step(task, preset=preset, overrides=overrides, repetitions=repetitions, steps=steps)
         for preset, overrides in contests
