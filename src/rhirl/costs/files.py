@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from rhirl.atomic import write_atomically
 from rhirl.costs.cnn import CHANNELS, CNN, FEATURES, Pixels
 from rhirl.costs.cost import Cost
 from rhirl.costs.mlp import MLP, Normaliser
@@ -26,17 +26,10 @@ class CostFileError(ValueError):
 
 
 def save_cost(cost: Cost, path: str | Path) -> None:
-    """Write a cost: first under a temporary name, then renamed, so that the file is whole or absent."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a cost; the file is whole or absent."""
     description = {"format": FORMAT, **_description(cost)}
     tensors = {name: np.asarray(leaf) for name, leaf in _named(cost).items()}
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(save(tensors, metadata={"rhirl": json.dumps(description)}))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    write_atomically(Path(path), save(tensors, metadata={"rhirl": json.dumps(description)}))
 
 
 def load_cost(path: str | Path) -> Cost:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialise
+
+from rhirl.atomic import write_atomically
 
 Tree = TypeVar("Tree")
 
@@ -23,12 +24,7 @@ def save(path: Path, tree: Any, metadata: dict[str, str] | None = None) -> None:
     """Write the arrays of a pytree; the file appears whole or not at all."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     arrays = {name(place): np.array(leaf, order="C") for place, leaf in leaves}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    save_file(arrays, unfinished, metadata)
-    with unfinished.open("rb") as file:
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    write_atomically(path, serialise(arrays, metadata))
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:

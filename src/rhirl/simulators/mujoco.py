@@ -169,7 +169,9 @@ class MujocoSimulator:
         valid &= ~nonsense
         if not valid.all():
             observations[~valid] = observations[0, 0]
-        return Rollout(observations, valid, self._ended(observations))
+        if self._limits is None:
+            return Rollout(observations, valid)
+        return Rollout(observations, valid, np.logical_or.reduce(self._limits.ended(observations[:, 1:]), axis=1))
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
         """Read the state of a running environment without touching it."""
@@ -252,26 +254,8 @@ class MujocoSimulator:
             x[positions] = q
             return self.terminated(x)
 
-        limits, seen = find_limits(ends, start), self._rule.entries("qpos")
-        if limits is None:
-            return None
-        hidden = np.delete(np.arange(len(start)), self._rule.index[seen])
-        if np.isfinite(limits.lower[hidden]).any() or np.isfinite(limits.upper[hidden]).any():
-            return None
-        lower, upper = (np.full(self._rule.size, sign * np.inf) for sign in (-1, 1))
-        lower[seen], upper[seen] = (limit[self._rule.index[seen]] for limit in limits)
-        return Limits(lower, upper)
-
-    def _ended(self, observations: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Return which rollouts (M, K + 1, n) reach a posture in which the environment ends."""
-        if self._limits is None:
-            return None
-        lower, upper = self._limits
-        ended = np.zeros(len(observations), np.bool_)
-        for i in np.flatnonzero(np.isfinite(lower) | np.isfinite(upper)):
-            x = observations[:, 1:, i]
-            ended |= ((x <= lower[i]) | (x >= upper[i])).any(axis=1)
-        return ended
+        limits = find_limits(ends, start)
+        return None if limits is None else limits.observed(self._rule)
 
     def _forces(self, x: State, seed: int, M: int, K: int) -> NDArray[np.float64] | None:
         """Draw the process noise as applied generalised forces (M, K, nv), on top of those already in the state."""
