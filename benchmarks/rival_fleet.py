@@ -7,7 +7,7 @@ import multiprocessing
 import shutil
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from rhirl.demos import bundled_path, sha256
 from rhirl.experiments import RunDirectory
 from rhirl.experiments.agents import PolicyAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
-from rhirl.experiments.evaluate import evaluate
+from rhirl.experiments.evaluate import Yardstick, evaluate, scores, yardstick
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import build
@@ -72,14 +72,23 @@ def same_length(experts: Sequence[Experts]) -> list[Experts]:
     return [e._replace(transitions=jax.tree.map(padded, e.transitions)) for e in experts]
 
 
+@cache
+def measure(task: str, seeds: tuple[int, ...], noise: float) -> Yardstick:
+    """Run expert and random agent once for all policies that are scored in the same episodes."""
+    return yardstick(get_task(task), seeds, noise)
+
+
 def judge(pipe: Any) -> None:
-    """Evaluate policies that come through a pipe, until it closes."""
+    """Score policies that come through a pipe, until it closes."""
     while True:
         try:
-            task, actor, seeds, noise, tag = pipe.recv()
+            name, actor, seeds, noise, tag = pipe.recv()
         except EOFError:
             return
-        pipe.send((tag, evaluate(get_task(task), PolicyAgent(Policy(actor)), seeds, noise).mean()))
+        task = get_task(name)
+        returns = evaluate(task, PolicyAgent(Policy(actor)), seeds, noise)
+        found = scores(task, returns, measure(name, seeds, noise))
+        pipe.send((tag, {"eval/return": found["return_mean"], "eval/score": found["score"]}))
 
 
 class Fleet:
@@ -158,12 +167,12 @@ class Fleet:
 
     def train(self, deadline: float) -> bool:
         """Iterate until all is done or time is up; `deadline` in time.monotonic()."""
-        began, first = time.monotonic(), self.learners[0].iteration
-        total = self.learners[0].iterations
+        began, total = time.monotonic(), self.learners[0].iterations
         while self.learners[0].iteration < total and time.monotonic() < deadline:
             metrics = [self.step() for _ in range(min(LOG_EVERY, total - self.learners[0].iteration))]
-            iteration = self.learners[0].iteration
-            self._log(metrics, (iteration - first) * self.config.iteration_steps / (time.monotonic() - began))
+            iteration, now = self.learners[0].iteration, time.monotonic()
+            self._log(metrics, len(metrics) * self.config.iteration_steps / (now - began))
+            began = now
             before = (iteration - len(metrics)) * RunConfig.evaluations // total
             if iteration * RunConfig.evaluations // total > before:
                 self._ask_for_judgement(iteration)
@@ -204,7 +213,7 @@ class Fleet:
 
     def _ask_for_judgement(self, iteration: int) -> None:
         for i, asked in enumerate(self.asked):
-            seeds = episode_seeds(VALIDATION, asked.seed, EVALUATION_EPISODES)
+            seeds = tuple(episode_seeds(VALIDATION, asked.seed, EVALUATION_EPISODES))
             actor = to_numpy(self.imitators[i].average)
             self.pipe.send((asked.task, actor, seeds, asked.noise, (i, iteration)))
             self.waiting += 1
@@ -212,8 +221,8 @@ class Fleet:
     def _hear(self, wait: bool = False) -> None:
         """Note the judgements that have arrived in the lines they belong to."""
         while self.waiting and (wait or self.pipe.poll()):
-            (i, iteration), value = self.pipe.recv()
+            (i, iteration), found = self.pipe.recv()
             self.waiting, wait = self.waiting - 1, False
-            next(line for line in self.lines[i] if line["iteration"] == iteration)["eval/return"] = float(value)
+            next(line for line in self.lines[i] if line["iteration"] == iteration).update(found)
             where = f"{self.name} {iteration}, σ = {self.asked[i].noise:g}, seed {self.asked[i].seed}"
-            print(f"{where}: return {value:.0f}", flush=True)
+            print(f"{where}: return {found['eval/return']:.0f}", flush=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from grid_results import write_curve, write_result
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.engines import cell_from_json
-from rhirl.experiments.estimates import estimate, in_words, planning_seconds, remaining
+from rhirl.experiments.estimates import durations, estimate, in_words, planning_seconds, remaining, took
 from rhirl.experiments.grid_specs import SpecError, built_in_names, read_spec
 from rhirl.experiments.progress import Seen
 
@@ -130,6 +131,17 @@ def test_a_cell_travels_as_json() -> None:
 def test_estimates_add_up_what_is_known_and_count_what_is_not() -> None:
     cells = [Cell("a", "rhirl"), Cell("a", "rhirl", seed=1), Cell("b", "bc")]
     assert estimate(cells, {("a", "rhirl"): 40.0}) == (80.0, 1)
+
+
+def test_what_a_gpu_took_says_nothing_about_a_core(tmp_path: Path) -> None:
+    cells = [Cell("hopper", "gail", seed=seed) for seed in (0, 1)]
+    for seed, device in enumerate(("TFRT_CPU_0", "cuda:0")):
+        run = write_result(tmp_path, "hopper", "gail", seed, {0.0: 90.0})
+        write_curve(run, [0.5, 0.9], executed=100 * (1 + seed))
+        run.write_json("meta.json", {"device": device})
+        assert took(run) == 4.0 * (1 + seed)
+    assert durations(cells, tmp_path) == {("hopper", "gail"): 4.0}
+    assert durations(cells[1:], tmp_path) == {}
 
 
 def test_a_planner_that_holds_its_controls_plans_less_often() -> None:

@@ -43,8 +43,9 @@ def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
     example: dict[Kind, Cell] = {}
     for cell in cells:
         example[cell.task, cell.label] = cell
-        seconds = took(RunDirectory(root / cell.folder))
-        if seconds is not None:
+        run = RunDirectory(root / cell.folder)
+        seconds = took(run)
+        if seconds is not None and not on_accelerator(run):
             finished[cell.task, cell.label].append(seconds)
     speeds: dict[str, float] = json.loads((BUILT_IN / "speeds.json").read_text())["simulated_steps_per_s"]
     found = {kind: planning_seconds(cell, speeds.get(cell.task)) for kind, cell in example.items()}
@@ -73,6 +74,12 @@ def took(run: RunDirectory) -> float | None:
     if run.checkpoints.exists() or not run.exists():
         return None
     return float(curve(run)["seconds"].max(initial=0.0)) or None
+
+
+def on_accelerator(run: RunDirectory) -> bool:
+    """Whether a run learned on a GPU, whose seconds say nothing about a core's."""
+    path = run.path / "meta.json"
+    return path.exists() and "cpu" not in json.loads(path.read_text()).get("device", "cpu").lower()
 
 
 def estimate(cells: Sequence[Cell], known: dict[Kind, float]) -> Estimate:
