@@ -4,10 +4,13 @@
     python benchmarks/car_expert.py record --noise 0.2 --episodes 20 --diary demonstrations-0.2.jsonl
     python benchmarks/car_expert.py extend --noise 0.2 --episodes 20 --diary demonstrations-0.2.jsonl
     python benchmarks/car_expert.py redraw --noise 0.2
+    python benchmarks/car_expert.py reference
 
 Everything is executed and scored in Gymnasium's own environment, whose drawing is left out: the expert looks at the
 state, and frames are drawn when demonstrations are played. A diary lets an interrupted run continue; `extend` first
 fills it with the episodes that are bundled. `redraw` hashes the bundled ones again after the renderer has changed.
+`reference` lays the scores of all noise levels beside those of a random agent on the same tracks, for
+`rhirl.experiments.references`.
 """
 
 from __future__ import annotations
@@ -23,13 +26,17 @@ from typing import Any
 
 import numpy as np
 
+from references import keep
 from rhirl.demos import Metadata, run_episode
 from rhirl.demos.recordings import record, write_recordings
+from rhirl.experiments.agents import RandomAgent
 from rhirl.experiments.driver import DrivingExpert
 from rhirl.experiments.seeds import DEMONSTRATION, REFERENCE, episode_seeds
 from rhirl.simulators.car.track import UndrawnCarRacing
 from rhirl.simulators.car_racing import CarRacingSimulator, TwoControls
 from rhirl.tasks.car_racing import CAR_RACING, car_recordings
+
+NOISES = (0.0, 0.2, 0.5)
 
 
 def drive_all(seeds: list[int], noise: float, diary: Path) -> list[dict[str, Any]]:
@@ -117,20 +124,40 @@ def redraw(noise: float) -> None:
     print(f"{(new.digests != old.digests).any(axis=1).sum()} of {len(old)} episodes look different")
 
 
+def reference() -> None:
+    """Keep what the expert and a random agent achieve on the same tracks, as benchmarks/references.py does."""
+    scored = {f"{noise:g}": json.loads(score_path(noise).read_text())["drives"] for noise in NOISES}
+    env, agent = TwoControls(UndrawnCarRacing()), RandomAgent(CAR_RACING.control_dim)
+
+    def random(seed: int, noise: float) -> float:
+        return run_episode(env, agent, horizon=CAR_RACING.T, noise=noise, seed=seed).total
+
+    expert = {level: [drive["return"] for drive in drives] for level, drives in scored.items()}
+    lost = {level: [random(drive["seed"], float(level)) for drive in drives] for level, drives in scored.items()}
+    keep(CAR_RACING.name, {"expert": expert, "random": lost})
+
+
+def score_path(noise: float) -> Path:
+    """Return where the expert's score lies."""
+    return Path(f"results/bench/car-expert-noise{noise:g}.json")
+
+
 def main() -> None:
     """Do what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["score", "record", "extend", "redraw"])
+    parser.add_argument("what", choices=["score", "record", "extend", "redraw", "reference"])
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation σ of the control noise")
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument(
-        "--diary", type=Path, required=True, help="file of finished episodes, continued if it exists"
+        "--diary", type=Path, default=Path("diary.jsonl"), help="file of finished episodes, continued if it exists"
     )
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
     noise, episodes, diary = arguments.noise, arguments.episodes, arguments.diary
     if arguments.what == "score":
-        score(noise, episodes, diary, arguments.out or Path(f"results/bench/car-expert-noise{noise:g}.json"))
+        score(noise, episodes, diary, arguments.out or score_path(noise))
+    elif arguments.what == "reference":
+        reference()
     elif arguments.what == "redraw":
         redraw(noise)
     else:

@@ -37,8 +37,14 @@ def main(
         return evaluate(benchmark, agent, seeds, noise).tolist()
 
     returns = {name: {f"{noise:g}": returns_of(name, noise) for noise in noises} for name in ("expert", "random")}
+    keep(task, returns)
+
+
+def keep(task: str, returns: dict[str, dict[str, list[float]]]) -> None:
+    """Write raw returns, by agent and noise level, and their means."""
     raw = ROOT / "results/references" / f"{task}.json"
     raw.parent.mkdir(parents=True, exist_ok=True)
+    episodes = min(len(values) for levels in returns.values() for values in levels.values())
     raw.write_text(json.dumps({"task": task, "episodes": episodes, "returns": returns, **surroundings()}) + "\n")
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     table[task] = {
