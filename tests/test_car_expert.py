@@ -16,6 +16,7 @@ from rhirl.simulators.car import state as s
 from rhirl.simulators.car.render import View
 from rhirl.simulators.car.track import UndrawnCarRacing, make_track
 from rhirl.simulators.car_racing import CarRacingSimulator, TwoControls
+from rhirl.tasks import get_task
 from rhirl.tasks.car_racing import CAR_RACING, car_demos, car_recordings
 
 SMALL = Driving(planner=Planner(K=25, M=32, beta=0.2, ess=0.1, knots=5))
@@ -97,3 +98,16 @@ def test_the_tasks_environment_is_gymnasiums_with_two_controls() -> None:
     assert env.spec.id == CAR_RACING.env_id
     assert env.action_space.shape == (CAR_RACING.control_dim,)
     env.close()
+
+
+def test_scoring_draws_nothing_and_pays_the_same() -> None:
+    task = get_task("car_racing")
+    drawn, scored = task.make_env(), task.make_scored_env()
+    controls = np.random.default_rng(5).uniform([-0.3, 0.2], [0.3, 1.0], (40, 2)).astype(np.float32)
+    paid = []
+    for env in (drawn, scored):
+        env.reset(seed=11)
+        paid.append([env.step(u)[1:4] for u in controls])
+    assert paid[0] == paid[1]
+    assert drawn.step(controls[0])[0].shape == (96, 96, 3)
+    assert scored.step(controls[0])[0] is None

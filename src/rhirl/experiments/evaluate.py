@@ -26,7 +26,7 @@ def evaluate(
     task: Task, agent: Agent, seeds: Iterable[int], noise: float = 0.0, progress: Progress | None = None
 ) -> NDArray[np.float64]:
     """Return the agent's return in one episode per seed."""
-    env = task.make_env()
+    env = task.make_scored_env()
     returns = []
     for i, seed in enumerate(seeds):
         returns.append(run_episode(env, agent, horizon=task.T, noise=noise, seed=seed).total)

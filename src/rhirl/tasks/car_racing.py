@@ -32,6 +32,13 @@ class CarRacingTask(Task):
 
         return TwoControls(super().make_env(**kwargs))
 
+    def make_scored_env(self) -> gymnasium.Env[Any, Any]:
+        """Make the same environment without the drawing: agents plan from its state, and nobody would look."""
+        from rhirl.simulators.car.track import UndrawnCarRacing
+        from rhirl.simulators.car_racing import TwoControls
+
+        return TwoControls(UndrawnCarRacing())
+
     def demonstrations(
         self, noise: float = 0.0, *, episodes: int | None = None, force: bool = False, everything: bool = False
     ) -> Demonstrations:

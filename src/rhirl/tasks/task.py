@@ -49,6 +49,10 @@ class Task:
         """Make the plain environment, without a time limit of its own: whoever runs an episode cuts it at T."""
         return gymnasium.make(self.env_id, max_episode_steps=-1, **(dict(self.env_kwargs) | kwargs))
 
+    def make_scored_env(self) -> gymnasium.Env[Any, Any]:
+        """Make the environment in which agents are scored: the plain one, perhaps without what none looks at."""
+        return self.make_env()
+
     def demonstrations(
         self, noise: float = 0.0, *, episodes: int | None = None, force: bool = False, everything: bool = False
     ) -> Demonstrations:
