@@ -8,6 +8,8 @@ so an environment of its own. Both learn on Pendulum with the same work to do: e
 gradient penalty. Each waits in a process of its own and they are asked in turn, the order changing every time, so
 that what else the machine does falls on both alike. Reported are medians over the repetitions: speeds, and ratios
 within one repetition.
+
+Then the methods by themselves, each with its `default` preset on Hopper: what a million environment steps take.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -29,6 +32,9 @@ import numpy as np
 
 SIZES = {"small": 64, "large": 256}
 """Width of the two hidden layers of policy and critics."""
+METHODS = ("firl", "gail", "airl")
+WARM_UP = 24
+"""Iterations before a method is timed: the first twenty explore at random."""
 PACKAGES = {"ours": ("jax", "gymnasium"), "imitation": ("imitation", "stable_baselines3", "torch", "gymnasium")}
 ENVS, ROUND, BATCH, UPDATES, HORIZON = 8, 128, 256, 64, 100
 
@@ -94,10 +100,34 @@ def imitation(width: int) -> Callable[[], int]:
     return work
 
 
+def time_method(method: str, iterations: int) -> dict[str, float]:
+    """Time iterations of a method on Hopper, as `rhirl train hopper --method METHOD` makes them."""
+    from rhirl.experiments.methods import get_method
+    from rhirl.experiments.plan import find_demos, plan_run
+    from rhirl.experiments.presets import build
+    from rhirl.experiments.run import RunDirectory
+    from rhirl.tasks import get_task
+
+    found, asked = get_method(method), plan_run("hopper", method, 0.0, 0, episodes=10)
+    config = build(found.config, asked.hyper)
+    demos = find_demos("hopper", 0.0, episodes=10, controls=found.needs_controls)
+    with tempfile.TemporaryDirectory() as folder:
+        learner: Any = found.start(RunDirectory(Path(folder)), get_task("hopper"), demos, config, asked)
+        for _ in range(WARM_UP):
+            learner.step()
+        began = time.perf_counter()
+        for _ in range(iterations):
+            learner.step()
+        spent = time.perf_counter() - began
+        learner.close()
+    speed = iterations * config.iteration_steps / spent
+    return {"steps_per_s": speed, "hours_per_million_steps": 1e6 / speed / 3600}
+
+
 def serve(library: str, size: str) -> None:
     """Be one library: for every line, work for so many seconds and answer with steps per second."""
+    talk, sys.stdout = sys.stdout, sys.stderr  # before anything is built: loggers keep the one they find
     work = (ours if library == "ours" else imitation)(SIZES[size])
-    talk, sys.stdout = sys.stdout, sys.stderr
     for _ in range(4):
         work()
     print(json.dumps({package: version(package) for package in PACKAGES[library]}), file=talk, flush=True)
@@ -166,6 +196,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--iterations", type=int, default=30, help="of each method by itself")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--serve", nargs=2, help="library and size")
     options = parser.parse_args()
@@ -175,12 +206,16 @@ def main() -> None:
     found = {
         size: compare(options.python, size, options.repetitions, options.seconds, options.threads) for size in SIZES
     }
-    result = {"cores": len(os.sched_getaffinity(0)), "threads": options.threads, "load": os.getloadavg(), **found}
+    methods = {method: time_method(method, options.iterations) for method in METHODS}
+    surroundings = {"cores": len(os.sched_getaffinity(0)), "threads": options.threads, "load": os.getloadavg()}
+    result: dict[str, Any] = {**surroundings, **found, "methods_on_hopper": methods}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     for size in SIZES:
         print(size, json.dumps(result[size]["steps_per_s"]), "ratio", round(result[size]["ratio"], 2))
+    for method, timed in methods.items():
+        print(method, json.dumps(timed))
 
 
 if __name__ == "__main__":
