@@ -116,6 +116,25 @@ def test_the_committed_results_give_the_published_numbers() -> None:
     assert found.paper_ratio == pytest.approx(1.077, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("task", "method", "noise", "ratio", "deviation"),
+    [
+        ("hopper", "firl", 0.0, 0.977, 0.006),
+        ("hopper", "firl", 0.5, 0.899, 0.087),
+        ("hopper", "gail", 0.0, 0.965, 0.009),
+        ("hopper", "airl", 0.0, 0.176, 0.085),
+        ("lunar_lander", "gail", 0.5, 0.170, 0.063),
+        ("lunar_lander", "bc", 0.5, 0.764, 0.046),
+        ("pendulum", "airl", 0.0, 0.984, 0.002),
+    ],
+)
+def test_the_rivals_committed_results_give_the_published_numbers(
+    task: str, method: str, noise: float, ratio: float, deviation: float
+) -> None:
+    found = entry(make_table(1, COMMITTED), task, method, noise)
+    assert (found.seeds, round(found.ratio or 0, 3), round(found.deviation or 0, 3)) == (3, ratio, deviation)
+
+
 def test_json_keeps_the_contract(root: Path, capsys: Captured) -> None:
     for number in ("1", "2"):
         main(["table", number, "--results", str(root), "--json"])
