@@ -136,9 +136,11 @@ def test_evaluation_for_people(run: Path, capsys: Captured) -> None:
     assert re.search(r"score", said.err)
 
 
-def test_a_report_is_one_file_that_needs_nothing_else(run: Path, capsys: Captured) -> None:
-    main(["report", str(run)])
+def test_a_report_is_one_file_that_needs_nothing_else(run: Path, tmp_path: Path, capsys: Captured) -> None:
+    pictures = tmp_path / "not" / "there" / "yet"
+    main(["report", str(run), "--pictures", str(pictures)])
     assert "report.html" in capsys.readouterr().err
+    assert (pictures / "pendulum-how-it-learned.png").read_bytes().startswith(b"\x89PNG")
     page = (run / "report.html").read_text()
     assert page.count("data:image/") >= 3
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)

@@ -56,9 +56,11 @@ def write_report(run: RunDirectory, pictures_to: Path | None = None) -> Path:
     if not run.cost.exists() and not run.policy.exists():
         raise RunError(f"{run.path} has learned nothing yet: train it first")
     pictures = [_learning(run), *_task_pictures(run), *_health(run)]
-    for picture in pictures if pictures_to else []:
-        name = f"{config.task}-{picture.title.lower().replace(' ', '-').strip('?')}.{picture.kind}"
-        Path(pictures_to or ".", name).write_bytes(picture.content)
+    if pictures_to is not None:
+        pictures_to.mkdir(parents=True, exist_ok=True)
+        for picture in pictures:
+            name = f"{config.task}-{picture.title.lower().replace(' ', '-').strip('?')}.{picture.kind}"
+            (pictures_to / name).write_bytes(picture.content)
     what = "a cost" if run.cost.exists() else "a policy"
     title = f"{config.task}: {what} learned from {config.episodes} demonstrations"
     lead = f"{config.method}, preset {config.preset}, control noise σ = {config.noise:g}, seed {config.seed}"
