@@ -71,6 +71,8 @@ def test_a_file_is_expanded_in_its_order(tmp_path: Path) -> None:
     ]
     assert cells[0].settings == ("lr=1e-3",)
     assert {cell.episodes for cell in cells} == {7}
+    few = read_spec(spec_file(tmp_path, f"episodes = 7\n{text}\nepisodes = 3\n")).cells
+    assert {cell.episodes for cell in few} == {3}
 
 
 def test_seeds_are_a_number_or_a_list_and_can_be_replaced(tmp_path: Path) -> None:

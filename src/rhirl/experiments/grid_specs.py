@@ -9,8 +9,8 @@
     variants.K5 = ["planner.K=5"]    # settings as after `rhirl train --set`, under a name of yours
     variants.K20 = ["planner.K=20"]
 
-A block may also have `preset`, `demonstrations` (how many to learn from) and `evaluate_at` (noise levels); a file,
-`episodes` of evaluation and `out`, where the runs go instead of results/runs.
+A block may also have `preset`, `demonstrations` (how many to learn from), `evaluate_at` (noise levels) and `episodes` of
+evaluation; a file, `episodes` for all its blocks and `out`, where the runs go instead of results/runs.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ BLOCK_KEYS = {
     "variants": dict,
     "demonstrations": int,
     "evaluate_at": list,
+    "episodes": int,
 }
 
 
@@ -81,7 +82,7 @@ def read_spec(what: str, *, seeds: int | None = None, out: Path | None = None) -
     cells: dict[Path, Cell] = {}
     for block in values["runs"]:
         _check(block, BLOCK_KEYS, f"{path}, [[runs]]")
-        for cell in _cells(block, values.get("episodes", 50), seeds, str(path)):
+        for cell in _cells({"episodes": values.get("episodes", 50), **block}, seeds, str(path)):
             _add(cells, cell)
     target = out or Path(values.get("out", RESULTS))
     # Best first across blocks as within one: every task's cells of one variant, method and noise before the next.
@@ -92,7 +93,7 @@ def read_spec(what: str, *, seeds: int | None = None, out: Path | None = None) -
     return Spec(path.stem, values.get("title", path.stem), target, tuple(ordered))
 
 
-def _cells(block: Mapping[str, Any], episodes: int, seeds: int | None, where: str) -> Iterator[Cell]:
+def _cells(block: Mapping[str, Any], seeds: int | None, where: str) -> Iterator[Cell]:
     """Expand a block, best first: by variant, then method, noise and task, the seeds innermost."""
     for key in ("tasks", "methods"):
         if not block.get(key):
@@ -112,7 +113,7 @@ def _cells(block: Mapping[str, Any], episodes: int, seeds: int | None, where: st
                 variant,
                 tuple(settings),
                 block.get("demonstrations"),
-                episodes,
+                block["episodes"],
                 tuple(float(level) for level in block.get("evaluate_at", ())),
             )
 
