@@ -9,8 +9,8 @@
     variants.K5 = ["planner.K=5"]    # settings as after `rhirl train --set`, under a name of yours
     variants.K20 = ["planner.K=20"]
 
-A block may also have `preset`, `demonstrations` (how many to learn from), `evaluate_at` (noise levels) and `episodes` of
-evaluation; a file, `episodes` for all its blocks and `out`, where the runs go instead of results/runs.
+A block may also have `preset`, `demonstrations` (how many to learn from), `evaluate_at` (noise levels) and
+`episodes` of evaluation; a file, `episodes` for all its blocks, and `out`, where its runs go if not to results/runs.
 """
 
 from __future__ import annotations
