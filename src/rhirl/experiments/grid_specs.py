@@ -10,7 +10,7 @@
     variants.K20 = ["planner.K=20"]
 
 A block may also have `preset`, `demonstrations` (how many to learn from), `evaluate_at` (noise levels) and
-`episodes` of evaluation; a file, `episodes` for all its blocks, and `out`, where its runs go if not to results/runs.
+`episodes` of evaluation; a file, `episodes` for all blocks, and `out`, where its runs go if not to results/runs.
 """
 
 from __future__ import annotations
