@@ -31,9 +31,9 @@ from rhirl.demos import Metadata, run_episode
 from rhirl.demos.recordings import record, write_recordings
 from rhirl.experiments.agents import RandomAgent
 from rhirl.experiments.driver import DrivingExpert
+from rhirl.experiments.evaluate import evaluate
 from rhirl.experiments.seeds import DEMONSTRATION, REFERENCE, episode_seeds
-from rhirl.simulators.car.track import UndrawnCarRacing
-from rhirl.simulators.car_racing import CarRacingSimulator, TwoControls
+from rhirl.simulators.car_racing import CarRacingSimulator
 from rhirl.tasks.car_racing import CAR_RACING, car_recordings
 
 NOISES = (0.0, 0.2, 0.5)
@@ -42,7 +42,7 @@ NOISES = (0.0, 0.2, 0.5)
 def drive_all(seeds: list[int], noise: float, diary: Path) -> list[dict[str, Any]]:
     """Drive one episode per seed, and keep each in a diary from which an interrupted run goes on."""
     done = [json.loads(line) for line in diary.read_text().splitlines()] if diary.exists() else []
-    env, expert = TwoControls(UndrawnCarRacing()), DrivingExpert(threads=1)
+    env, expert = CAR_RACING.make_scored_env(), DrivingExpert(threads=1)
     for seed in seeds[len(done) :]:
         began = time.process_time()
         episode = run_episode(env, expert, horizon=CAR_RACING.T, noise=noise, seed=seed)
@@ -127,14 +127,13 @@ def redraw(noise: float) -> None:
 def reference() -> None:
     """Keep what the expert and a random agent achieve on the same tracks, as benchmarks/references.py does."""
     scored = {f"{noise:g}": json.loads(score_path(noise).read_text())["drives"] for noise in NOISES}
-    env, agent = TwoControls(UndrawnCarRacing()), RandomAgent(CAR_RACING.control_dim)
-
-    def random(seed: int, noise: float) -> float:
-        return run_episode(env, agent, horizon=CAR_RACING.T, noise=noise, seed=seed).total
-
-    expert = {level: [drive["return"] for drive in drives] for level, drives in scored.items()}
-    lost = {level: [random(drive["seed"], float(level)) for drive in drives] for level, drives in scored.items()}
-    keep(CAR_RACING.name, {"expert": expert, "random": lost})
+    agent = RandomAgent(CAR_RACING.control_dim)
+    returns: dict[str, dict[str, list[float]]] = {"expert": {}, "random": {}}
+    for level, drives in scored.items():
+        returns["expert"][level] = [drive["return"] for drive in drives]
+        seeds = [drive["seed"] for drive in drives]
+        returns["random"][level] = evaluate(CAR_RACING, agent, seeds, float(level)).tolist()
+    keep(CAR_RACING.name, returns)
 
 
 def score_path(noise: float) -> Path:
@@ -149,10 +148,12 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.0, help="standard deviation σ of the control noise")
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument(
-        "--diary", type=Path, default=Path("diary.jsonl"), help="file of finished episodes, continued if it exists"
+        "--diary", type=Path, help="file of finished episodes, continued if it exists; `redraw`, `reference`: none"
     )
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
+    if arguments.diary is None and arguments.what in ("score", "record", "extend"):
+        parser.error(f"{arguments.what} needs --diary FILE, one for each noise level")
     noise, episodes, diary = arguments.noise, arguments.episodes, arguments.diary
     if arguments.what == "score":
         score(noise, episodes, diary, arguments.out or score_path(noise))

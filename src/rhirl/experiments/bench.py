@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from rhirl.demos import load_demos, read_demos
+from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure
 from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
@@ -45,7 +45,7 @@ def measure_step(
     benchmark = get_task(task)
     config = replace(configure(benchmark, preset, overrides), iterations=10**9)
     simulator = benchmark.simulator()
-    learner = RHIRL(simulator, load_demos(task) if demos is None else read_demos(demos), config)
+    learner = RHIRL(simulator, find_demos(task, 0.0, demos), config)
     shape = (config.planner.M, config.planner.K, benchmark.control_dim)
     controls = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from rhirl.demos import sha256
@@ -73,7 +74,7 @@ def train(
         # Before config.json, which makes it a run: whatever happens next, a run can be resumed.
         save_checkpoint(learner.state, run.checkpoints, 0)
         learned_from = sha256(path or task.demonstrations_path(config.noise))
-        run.begin(config, {**surroundings(), "demos_sha256": learned_from})
+        run.begin(config, {**surroundings(), "demos_sha256": learned_from, "device": str(jax.devices()[0])})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)
     by = yardstick(task, agent_seeds, config.noise) if config.evaluations else None
