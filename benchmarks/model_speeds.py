@@ -17,6 +17,7 @@ import tyro
 
 from rhirl.experiments.hardware import hardware
 from rhirl.experiments.presets import configure
+from rhirl.experiments.proposal import untrained_proposal
 from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
 from rhirl.tasks import get_task
@@ -39,7 +40,9 @@ def main(tasks: tuple[str, ...] = TASKS, seconds: float = 2.0) -> None:
 def speed(name: str, seconds: float) -> float:
     """Take control steps; the first two compile."""
     task = get_task(name)
-    learner = RHIRL(task.simulator(), task.demonstrations(), configure(task)).learn(2)
+    demos, config = task.demonstrations(), configure(task)
+    proposal = untrained_proposal(demos, task) if config.guided else None
+    learner = RHIRL(task.simulator(), demos, config, proposal=proposal).learn(2)
     jax.block_until_ready(learner.state.network)
     before, began = int(learner.state.simulated), time.process_time()
     while time.process_time() - began < seconds:

@@ -17,12 +17,14 @@ import numpy as np
 import tyro
 
 from rhirl.demos import run_episode
-from rhirl.experiments.agents import PlanningAgent, expert_agent
+from rhirl.experiments.agents import expert_agent
+from rhirl.experiments.ours import planning_agent
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure, to_dict
+from rhirl.experiments.proposal import learn_proposal
 from rhirl.experiments.run import surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
-from rhirl.learning import RHIRL, Controller
+from rhirl.learning import RHIRL
 from rhirl.tasks import get_task
 
 RESULTS = Path(__file__).parent.parent / "results/studies"
@@ -45,7 +47,9 @@ def main(
     benchmark = get_task(task)
     config = configure(benchmark, preset, set)
     simulator = benchmark.simulator()
-    learner = RHIRL(simulator, find_demos(task, noise, None, demonstrations), config, noise=noise, seed=seed)
+    demos = find_demos(task, noise, None, demonstrations)
+    proposal = learn_proposal(simulator, demos, seed=seed).act if config.guided else None
+    learner = RHIRL(simulator, demos, config, noise=noise, seed=seed, proposal=proposal)
     began = time.perf_counter()
     while learner.state.iteration < config.iterations and time.perf_counter() - began < seconds:
         learner.step()
@@ -60,7 +64,7 @@ def main(
         "simulated": int(learner.state.simulated),
     }
     env, horizon = benchmark.make_env(), length or benchmark.T
-    planner = PlanningAgent(Controller(simulator, learner.learned_cost, config.acting, seed=seed), simulator)
+    planner = planning_agent(simulator, learner.learned_cost, config, seed, proposal)
     for who, agent in {"agent": planner, "expert": expert_agent(benchmark, noise)}.items():
         runs = [
             run_episode(env, agent, horizon=horizon, noise=noise, seed=s)

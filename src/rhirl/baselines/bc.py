@@ -94,9 +94,17 @@ class BC:
         demos: Demonstrations with controls.
         config: Hyper-parameters.
         seed: Of everything random.
+        trusted: (N, T) which of the controls to learn from; by default all.
     """
 
-    def __init__(self, demos: Demonstrations, config: BCConfig | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        demos: Demonstrations,
+        config: BCConfig | None = None,
+        *,
+        seed: int = 0,
+        trusted: NDArray[np.bool_] | None = None,
+    ) -> None:
         if demos.controls is None:
             raise DemonstrationError(
                 f"these demonstrations of {demos.meta.task} hold no controls, and behaviour cloning learns from "
@@ -108,8 +116,10 @@ class BC:
             raise DemonstrationError(f"{len(demos)} demonstrations are too few to hold one out; give at least two")
         states = demos.states().astype(np.float64)
         self._mean, self._deviation = states.mean(0), np.maximum(states.std(0), self.config.floor)
-        self._learn = self._pairs(demos, range(held_out, len(demos)))
-        self._judge = self._pairs(demos, range(held_out))
+        there = np.arange(demos.horizon) < demos.lengths[:, None]
+        trusted = there if trusted is None else there & trusted
+        self._learn = self._pairs(demos, trusted, slice(held_out, None))
+        self._judge = self._pairs(demos, trusted, slice(held_out))
         key, k_actor = jax.random.split(jax.random.key(seed))
         n, m = self._learn.z.shape[1], self._learn.v.shape[1]
         clone = Clone(Actor.create(k_actor, n, m, self.config.hidden), jnp.zeros(m))
@@ -161,11 +171,9 @@ class BC:
     def close(self) -> None:
         """Nothing to release."""
 
-    def _pairs(self, demos: Demonstrations, episodes: range) -> Pairs:
+    def _pairs(self, demos: Demonstrations, trusted: NDArray[np.bool_], episodes: slice) -> Pairs:
         assert demos.controls is not None
-        L = demos.lengths
-        x = np.concatenate([demos.observations[i, : L[i]] for i in episodes])
-        v = np.concatenate([demos.controls[i, : L[i]] for i in episodes])
+        x, v = demos.observations[episodes, :-1][trusted[episodes]], demos.controls[episodes][trusted[episodes]]
         z = (x - self._mean) / self._deviation
         return Pairs(jnp.asarray(z, jnp.float32), jnp.asarray(v, jnp.float32))
 

@@ -76,7 +76,13 @@ def train(
     with Display(f"{task} {method}", learning, quiet=quiet) as display:
         try:
             run_training(
-                run, config, resume=resume, force=force, show=display, warn=lambda text: say(f"warning: {text}")
+                run,
+                config,
+                resume=resume,
+                force=force,
+                show=display,
+                warn=lambda text: say(f"warning: {text}"),
+                note=display.note,
             )
         except StoppedError as stopped:
             say(f"{stopped}\nGo on with: rhirl train {task} --out {run.path} --resume")

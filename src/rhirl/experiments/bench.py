@@ -14,6 +14,7 @@ import numpy as np
 
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure
+from rhirl.experiments.proposal import untrained_proposal
 from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
 from rhirl.simulators.benchmark import measure
@@ -45,7 +46,10 @@ def measure_step(
     benchmark = get_task(task)
     config = replace(configure(benchmark, preset, overrides), iterations=10**9)
     simulator = benchmark.simulator()
-    learner = RHIRL(simulator, find_demos(task, 0.0, demos), config)
+    shown = find_demos(task, 0.0, demos)
+    learner = RHIRL(
+        simulator, shown, config, proposal=untrained_proposal(shown, benchmark) if config.guided else None
+    )
     shape = (config.planner.M, config.planner.K, benchmark.control_dim)
     controls = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
 

@@ -56,6 +56,10 @@ class Display:
     ) -> None:
         self._bar.stop()
 
+    def note(self, text: str) -> None:
+        """Show how far the preparations are."""
+        self._bar.update(self._task, numbers=f"{text} …")
+
     def __call__(self, progress: Progress) -> None:
         """Show where the run is."""
         self._seen |= progress.line

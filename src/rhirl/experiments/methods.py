@@ -15,6 +15,7 @@ from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.learner import Learner
 from rhirl.experiments.ours import Planning, load_planner
+from rhirl.experiments.proposal import prepare_proposal
 from rhirl.experiments.rivals import Cloning, Imitating, load_policy, start_reoptimising
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
@@ -22,6 +23,9 @@ from rhirl.tasks import Task
 
 Start = Callable[[RunDirectory, Task, Demonstrations, Any, RunConfig], Learner]
 """(where it runs, task, demonstrations, configuration, what was asked for) → a learner at its beginning."""
+
+Prepare = Callable[[RunDirectory, Task, Demonstrations, Any, int, Callable[[str], None]], None]
+"""(where it runs, task, demonstrations, configuration, seed, who hears how far it is): files are written there."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +39,25 @@ class Method:
     start: Start
     load: Callable[[Task, RunDirectory, Any, int], Agent]
     """(task, run, configuration, seed) → the agent a run has learned."""
+    prepare: Prepare | None = None
+    """What has to be in the run directory before it starts."""
     needs_controls: bool = False
     """Whether it learns from demonstrated controls too."""
     has_cost: bool = True
     """Whether what it learns is a cost that can be optimised again elsewhere."""
 
 
-def _baseline(name: str, start: Start, **facts: bool) -> Method:
-    return Method(CONFIGS[name], lambda task: presets(name, task.name), start, load_policy, **facts)
+def _baseline(name: str, start: Start, *, needs_controls: bool = False, has_cost: bool = True) -> Method:
+    of_task = partial(_presets, name)
+    return Method(CONFIGS[name], of_task, start, load_policy, needs_controls=needs_controls, has_cost=has_cost)
+
+
+def _presets(name: str, task: Task) -> Mapping[str, Mapping[str, Any]]:
+    return presets(name, task.name)
 
 
 METHODS: dict[str, Method] = {
-    "rhirl": Method(Config, lambda task: task.presets, Planning, load_planner),
+    "rhirl": Method(Config, lambda task: task.presets, Planning, load_planner, prepare_proposal),
     "firl": _baseline("firl", partial(Imitating, FIRL)),
     "airl": _baseline("airl", partial(Imitating, AIRL), needs_controls=True),
     "gail": _baseline("gail", partial(Imitating, GAIL), has_cost=False),

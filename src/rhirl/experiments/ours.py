@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rhirl.costs import load_cost, save_cost
+from rhirl.costs import Cost, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent
 from rhirl.experiments.learner import Line, means
 from rhirl.experiments.run import RunConfig, RunDirectory
-from rhirl.learning import RHIRL, Config, Controller, Metrics
+from rhirl.learning import RHIRL, Config, Controller, Metrics, Proposal
+from rhirl.rl import Policy
 from rhirl.tasks import Task
 
 
@@ -20,7 +21,8 @@ class Planning:
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
-        self.rhirl = RHIRL(task.simulator(), demos, config, noise=asked.noise, seed=asked.seed)
+        proposal = proposal_of(run, config)
+        self.rhirl = RHIRL(task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=proposal)
         self.iterations = config.iterations
         self.restore, self.step = self.rhirl.restore, self.rhirl.step
 
@@ -62,11 +64,8 @@ class Planning:
 
     def agent(self) -> PlanningAgent:
         """Plan with the cost as it is now."""
-        rhirl, config = self.rhirl, self.rhirl.config
-        cost = rhirl.learned_cost
-        controller = Controller(rhirl.simulator, cost, config.acting, M_s=config.M_s, seed=rhirl.seed)
-        simulator: Any = rhirl.simulator
-        return PlanningAgent(controller, simulator)
+        rhirl = self.rhirl
+        return planning_agent(rhirl.simulator, rhirl.learned_cost, rhirl.config, rhirl.seed, rhirl.proposal)
 
     def save(self, run: RunDirectory) -> None:
         """Write the cost."""
@@ -78,6 +77,17 @@ class Planning:
 
 def load_planner(task: Task, run: RunDirectory, config: Config, seed: int) -> Agent:
     """Plan with the cost a run has learned."""
-    simulator = task.simulator()
-    controller = Controller(simulator, load_cost(run.cost), config.acting, M_s=config.M_s, seed=seed)
+    return planning_agent(task.simulator(), load_cost(run.cost), config, seed, proposal_of(run, config))
+
+
+def planning_agent(
+    simulator: Any, cost: Cost, config: Config, seed: int, proposal: Proposal | None
+) -> PlanningAgent:
+    """Act in the environment by planning with a cost."""
+    controller = Controller(simulator, cost, config.acting, M_s=config.M_s, seed=seed, proposal=proposal)
     return PlanningAgent(controller, simulator)
+
+
+def proposal_of(run: RunDirectory, config: Config) -> Proposal | None:
+    """Load the policy that guides a run's samples, if its planners ask for one."""
+    return Policy.load(run.policy).act if config.guided else None

@@ -49,6 +49,7 @@ def train(
     force: bool = False,
     show: Callable[[Progress], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Learner:
     """Learn inside a run directory, whatever the method.
 
@@ -59,6 +60,7 @@ def train(
         force: Accept demonstrations made with other simulator versions.
         show: Called after each logged stretch.
         warn: Called with what the person should know.
+        note: Called with how far the preparations are.
     """
     if resume:
         config = run.config()
@@ -67,7 +69,10 @@ def train(
     task, method = get_task(config.task), get_method(config.method)
     path = None if config.demos == "bundled" else Path(config.demos)
     demos = find_demos(task.name, config.noise, path, config.episodes, force=force, controls=method.needs_controls)
-    learner = method.start(run, task, demos, build(method.config, config.hyper), config)
+    hyper = build(method.config, config.hyper)
+    if method.prepare is not None:
+        method.prepare(run, task, demos, hyper, config.seed, note)
+    learner = method.start(run, task, demos, hyper, config)
     if resume:
         _resume(run, learner, warn)
     else:

@@ -3,7 +3,19 @@
 from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics
 from rhirl.learning.controller import Controller
+from rhirl.learning.explain import Explained, explain
+from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.rhirl import RHIRL
 from rhirl.learning.state import LearnerState
 
-__all__ = ["RHIRL", "Config", "Controller", "LearnerState", "Metrics"]
+__all__ = [
+    "RHIRL",
+    "Config",
+    "Controller",
+    "Explained",
+    "Guide",
+    "LearnerState",
+    "Metrics",
+    "Proposal",
+    "explain",
+]

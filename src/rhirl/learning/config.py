@@ -51,6 +51,11 @@ class Config:
         """The planner to act with."""
         return self.deploy or self.planner
 
+    @property
+    def guided(self) -> bool:
+        """Whether either planner asks for a proposal."""
+        return max(self.planner.guided, self.acting.guided) > 0
+
     def __post_init__(self) -> None:
         for name in ("iterations", "parallel", "M_s"):
             if getattr(self, name) < 1:

@@ -60,10 +60,10 @@ class Planned(NamedTuple):
 
 
 @partial(jax.jit, static_argnames="planner")
-def propose(key: Array, index: Array, U: Array, planner: Planner) -> Array:
-    """Sample V (B, M, K, m) around the nominal plans U (B, K, m)."""
+def propose(key: Array, index: Array, U: Array, planner: Planner, guide: Array | None = None) -> Array:
+    """Sample V (B, M, K, m) around the nominal plans U (B, K, m), some of them around a guide (B, K, m)."""
     keys = jax.random.split(jax.random.fold_in(key, index), U.shape[0])
-    return jax.vmap(partial(sample, planner=planner))(keys, U)
+    return jax.vmap(partial(sample, planner=planner))(keys, U, guide=guide)
 
 
 @partial(jax.jit, static_argnames="config")

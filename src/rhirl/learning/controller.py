@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 from rhirl.simulators import Simulator, State
@@ -25,12 +26,21 @@ class Controller:
         planner: How to sample and weigh.
         M_s: Rollouts per sequence, for simulators with noise of their own.
         seed: Of the planner's samples.
+        proposal: The policy that guides a share of the samples, where the planner asks for one.
     """
 
     def __init__(
-        self, simulator: Simulator, cost: CostFunction, planner: Planner, *, M_s: int = 1, seed: int = 0
+        self,
+        simulator: Simulator,
+        cost: CostFunction,
+        planner: Planner,
+        *,
+        M_s: int = 1,
+        seed: int = 0,
+        proposal: Proposal | None = None,
     ) -> None:
         self.simulator = simulator
+        self._guide = Guide.of(simulator, planner, proposal)
         # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
         partial_of: Any = jax.tree_util.Partial
         self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
@@ -46,7 +56,8 @@ class Controller:
 
     def act(self, state: State) -> NDArray[np.float32]:
         """Plan from a state of the simulator and return the first control u (m,) in [-1, 1]."""
-        V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner)
+        guide = self._guide and self._guide.plan(state)
+        V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner, guide)
         controls = np.repeat(np.asarray(V), self.M_s, axis=0)
         rollout = self.simulator.rollout(state, controls, seed=self._steps)
         usable = rollout.usable(self.planner.survive)
@@ -56,8 +67,8 @@ class Controller:
 
 
 @partial(jax.jit, static_argnames="planner")
-def _propose(key: Array, step: Array, U: Array, planner: Planner) -> Array:
-    return sample(jax.random.fold_in(key, step), U, planner)
+def _propose(key: Array, step: Array, U: Array, planner: Planner, guide: Array | None) -> Array:
+    return sample(jax.random.fold_in(key, step), U, planner, guide)
 
 
 @partial(jax.jit, static_argnames=("planner", "M_s"))

@@ -33,6 +33,7 @@ from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics, learn, make_optimiser, plan, propose
 from rhirl.learning.controller import Controller
 from rhirl.learning.episodes import Episodes
+from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import expert_states
 from rhirl.learning.state import LearnerState
 from rhirl.learning.streams import EXECUTION, PROCESS, SIMULATION, draw
@@ -48,6 +49,7 @@ class RHIRL:
         config: Hyper-parameters.
         noise: Standard deviation σ of the system's own control noise. The learner never sees it; it only feels it.
         seed: Of everything random.
+        proposal: The policy that guides a share of the samples, where the planner asks for one (`guided`).
     """
 
     def __init__(
@@ -58,12 +60,15 @@ class RHIRL:
         *,
         noise: float = 0.0,
         seed: int = 0,
+        proposal: Proposal | None = None,
     ) -> None:
         self.simulator = simulator
         self.demos = demos
         self.config = config or Config()
         self.noise = noise
         self.seed = seed
+        self.proposal = proposal
+        self._guide = Guide.of(simulator, self.config.planner, proposal)
         demos.check_fits(simulator.observation_shape)
         self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
         self._normalise = normaliser_of(demos.states(), floor=self.config.floor, limit=self.config.limit)
@@ -87,7 +92,7 @@ class RHIRL:
         """Take one control step in each of the B episodes, and make one update of θ."""
         config, state = self.config, self.state
         index = int(state.iteration)
-        V = propose(state.key, index, state.U, config.planner) if self._V is None else self._V
+        V = self._propose(index) if self._V is None else self._V
         observations, usable, invalid = self._roll_out(V, index)
         now = state.t.astype(np.int32)
         cost = Cost(self._normalise, state.network)
@@ -109,10 +114,10 @@ class RHIRL:
         )
         systems, t, end, episode = self._execute(np.asarray(u), index)
         restarted = episode != state.episode
-        self._V = V_next
         if restarted.any():
             U = jnp.where(restarted[:, None, None], 0.0, U)
-            self._V = None
+        # Samples drawn ahead do not know a new episode's plan, nor what a guide would do where the system is now.
+        self._V = None if restarted.any() or self._guide else V_next
         self.state = LearnerState(
             network,
             average,
@@ -144,7 +149,12 @@ class RHIRL:
         """Plan from a state of the system with the learned cost and return the next control u (m,)."""
         if self._controller is None:
             self._controller = Controller(
-                self.simulator, self.learned_cost, self.config.acting, M_s=self.config.M_s, seed=self.seed
+                self.simulator,
+                self.learned_cost,
+                self.config.acting,
+                M_s=self.config.M_s,
+                seed=self.seed,
+                proposal=self.proposal,
             )
         return self._controller.act(state)
 
@@ -188,6 +198,11 @@ class RHIRL:
             simulated=zero,
             invalid=zero,
         )
+
+    def _propose(self, index: int) -> Array:
+        """Draw V (B, M, K, m) from where the B episodes are."""
+        guide = None if self._guide is None else np.stack([self._guide.plan(x) for x in self.state.systems])
+        return propose(self.state.key, index, self.state.U, self.config.planner, guide)
 
     def _roll_out(self, V: Array, index: int) -> tuple[NDArray[Any], NDArray[np.bool_], int]:
         """Roll out V (B, M, K, m), M_s times each.

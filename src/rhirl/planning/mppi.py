@@ -2,7 +2,7 @@
 
 One control step of the paper's Algorithm 1, without the learning:
 
-    V_j ~ N(U, βI), j = 1…M                              `sample`
+    V_j ~ N(U, βI), j = 1…M                              `sample`; some around a guide instead of U
     S_j = Σ_k g(x_k)                                     the simulator and the cost, outside this room
     w_j ∝ exp(−S_j/λ − c Σ_k u_kᵀ (βI)⁻¹ v_kʲ), Σw = 1   `weigh`
     U  ← Σ_j w_j V_j                                     `update`
@@ -38,6 +38,8 @@ class Planner:
     """Exploration covariance β: sequences are drawn from N(U, βI) in the [-1, 1] control box."""
     alpha: float = 1.0
     """Probability that a sequence is drawn around the nominal plan; the others are uniform over the control box."""
+    guided: float = 0.0
+    """Share of the sequences drawn around what a proposal policy would do from here, instead of around the plan."""
     lam: float = 0.1
     """Temperature λ of the weights exp(−S/λ). Used when `ess` is not set."""
     ess: float | None = None
@@ -60,6 +62,7 @@ class Planner:
         _require(self.M >= 1, f"M (the number of samples) must be at least 1, not {self.M}")
         _require(self.beta > 0, f"beta must be positive, not {self.beta}: without exploration there is no gradient")
         _require(0 <= self.alpha <= 1, f"alpha is a probability, not {self.alpha}")
+        _require(0 <= self.guided <= 1, f"guided is a share, not {self.guided}")
         _require(self.lam > 0, f"lam (λ) must be positive, not {self.lam}")
         _require(self.ess is None or 0 < self.ess <= 1, f"ess is a fraction of M in (0, 1], not {self.ess}")
         _require(
@@ -82,17 +85,22 @@ class Weighing(NamedTuple):
     """() effective sample size 1 / Σw², between 1 and M."""
 
 
-def sample(key: Array, U: Array, planner: Planner) -> Array:
+def sample(key: Array, U: Array, planner: Planner, guide: Array | None = None) -> Array:
     """Draw V (M, K, m): N(U, βI) with probability α, uniform over the control box otherwise, clipped to the box.
 
+    The last sequences, as many as `guided` says, are drawn around a guide (K, m) instead of U, if there is one.
     Clipping comes before weighing, so that weights, plan and simulator all see the controls that would be executed.
     """
     K, m = U.shape
+    own = planner.M if guide is None else planner.M - round(planner.guided * planner.M)
     shape = (planner.M, K if planner.knots is None else planner.knots, m)
     key_noise, key_uniform, key_choice = jax.random.split(key, 3)
 
     noise = jnp.sqrt(planner.beta) * jax.random.normal(key_noise, shape)
-    around_plan = U + (noise if planner.knots is None else knot_basis(K, planner.knots, unit_variance=True) @ noise)
+    if planner.knots is not None:
+        noise = jnp.asarray(knot_basis(K, planner.knots, unit_variance=True)) @ noise
+    centre = U if guide is None else jnp.where(jnp.arange(planner.M)[:, None, None] < own, U, guide)
+    around_plan = centre + noise
     if planner.alpha == 1:
         V = around_plan
     else:
@@ -101,8 +109,10 @@ def sample(key: Array, U: Array, planner: Planner) -> Array:
             anywhere = jnp.asarray(knot_basis(K, planner.knots)) @ anywhere
         near = jax.random.bernoulli(key_choice, planner.alpha, (planner.M, 1, 1))
         V = jnp.where(near, around_plan, anywhere)
-    if planner.nominal:
+    if planner.nominal and own > 0:
         V = V.at[0].set(U)
+    if planner.nominal and guide is not None and own < planner.M:
+        V = V.at[-1].set(guide)
     return jnp.clip(V, -1.0, 1.0)
 
 

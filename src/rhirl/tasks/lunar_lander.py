@@ -15,6 +15,7 @@ def _simulator() -> EnvironmentSimulator:
 
 COMMON = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5}
 PUBLISHED = {"K": 40, "M": 200, "beta": 0.6, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
+PLANNER = {"K": 30, "beta": 0.3, "guided": 0.5, "ess": 0.05, "knots": 8}
 
 LUNAR_LANDER = Task(
     name="lunar_lander",
@@ -36,15 +37,15 @@ LUNAR_LANDER = Task(
     presets={
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 50_000},
         "default": {
-            "planner": {"K": 30, "M": 100, "beta": 0.3, "ess": 0.05, "knots": 8},
-            "deploy": {"K": 30, "M": 200, "beta": 0.3, "ess": 0.05, "knots": 8},
+            "planner": {"M": 100, **PLANNER},
+            "deploy": {"M": 200, **PLANNER},
             "parallel": 8,
             "starts": 0.5,
-            "span": 100,
             "penalty": 1.0,
             **COMMON,
             "lr": 3e-4,
-            "iterations": 3_000,
+            "decay": True,
+            "iterations": 2_000,
         },
     },
     paper=paper_returns(

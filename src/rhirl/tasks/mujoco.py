@@ -30,14 +30,14 @@ EXPERT = {
 def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str, Any]]:
     common = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5, "iterations": iterations}
     published = {"K": K, "M": M, "beta": beta, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
+    planner = {"K": min(K, 20), "beta": 0.1, "guided": 0.5, "ess": 0.05, "survive": True}
     return {
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
-            "planner": {"K": min(K, 20), "M": 100, "beta": 0.1, "ess": 0.05, "survive": True},
-            "deploy": {"K": min(K, 20), "M": 200, "beta": 0.1, "ess": 0.05, "survive": True},
+            "planner": {"M": 100, **planner},
+            "deploy": {"M": 200, **planner},
             "parallel": 8,
             "starts": 0.5,
-            "span": 100,
             "penalty": 1.0,
             **common,
             "lr": 3e-4,

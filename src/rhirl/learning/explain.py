@@ -1,0 +1,93 @@
+"""Which control led from one demonstrated state to the next? Ask the simulator.
+
+Demonstrations hold only states, but where the simulator can be put into them it tells what was done there:
+
+    v_t = argmin_v ‖f(x_t, v) − x_{t+1}‖²,   v in [-1, 1]ᵐ
+
+a bounded least-squares problem in m unknowns. A coarse look finds where to begin, Gauss–Newton with finite
+differences through `step` goes on from there. A control that does nothing (an engine below its threshold) is zero.
+What a demonstration does not tell (hidden variables, clipped velocities) leaves a residual, so every answer comes
+with its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+from rhirl.demos import Demonstrations
+from rhirl.simulators import InvertibleSimulator, State
+
+ITERATIONS, DIFFERENCE, SOLVED = 8, 0.05, 1e-9
+"""Gauss–Newton steps at most, the first finite difference, and the residual that ends the search."""
+LOOKS = 32
+"""Controls of the coarse look."""
+SCALE_FLOOR = 1e-2
+
+
+class Explained(NamedTuple):
+    """Controls that explain demonstrated transitions."""
+
+    controls: NDArray[np.float32]
+    """(N, T, m)"""
+    residuals: NDArray[np.float64]
+    """(N, T) ‖f(x_t, v_t) − x_{t+1}‖², in deviations of the demonstrations; NaN past the end."""
+
+
+def explain(
+    simulator: InvertibleSimulator, demos: Demonstrations, progress: Callable[[int, int], None] | None = None
+) -> Explained:
+    """Find the control of every demonstrated transition; `progress` hears (episodes done, episodes)."""
+    N, T = len(demos), demos.horizon
+    scale = np.maximum(demos.states().astype(np.float64).std(axis=0), SCALE_FLOOR)
+    controls = np.zeros((N, T, simulator.control_dim), np.float32)
+    residuals = np.full((N, T), np.nan)
+    for i, length in enumerate(demos.lengths):
+        for t in range(length):
+            x, x_next = demos.observations[i, t], demos.observations[i, t + 1]
+            controls[i, t], residuals[i, t] = explain_step(simulator, x, x_next, scale)
+        if progress is not None:
+            progress(i + 1, N)
+    return Explained(controls, residuals)
+
+
+def explain_step(
+    simulator: InvertibleSimulator, x: NDArray[Any], x_next: NDArray[Any], scale: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Find v (m,) that leads from x to x_next, and its residual; differences are measured in `scale` (n,)."""
+    start = simulator.state_from_observation(x)
+    target = np.asarray(x_next, np.float64) / scale
+
+    def miss(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return target - np.asarray(simulator.observe(simulator.step(start, v)), np.float64) / scale
+
+    v, h = coarse_look(simulator, start, target, scale), DIFFERENCE
+    r = miss(v)
+    for _ in range(ITERATIONS):
+        if r @ r < SOLVED:
+            break
+        inward = np.where(v > 0, -h, h)
+        slopes = np.stack([(r - miss(v + d)) / d.sum() for d in np.diag(inward)], axis=1)
+        step = lsq_linear(slopes, r, (-1 - v - 1e-9, 1 - v + 1e-9), method="bvls").x
+        trials = [np.clip(v + part * step, -1, 1) for part in (1.0, 0.5, 0.2)]
+        trials += [np.where(slopes.any(axis=0), u, 0.0) for u in trials[:1]]
+        better = next(((u, q) for u in trials if (q := miss(u)) @ q < 0.999 * (r @ r)), None)
+        if better is None:
+            h /= 4  # contacts come and go within the difference: look closer
+        else:
+            v, r = better
+    return v, float(r @ r)
+
+
+def coarse_look(
+    simulator: InvertibleSimulator, start: State, target: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the best of zero and a few random controls (m,), by the simulator's rollouts."""
+    V = np.random.default_rng(0).uniform(-1, 1, (LOOKS + 1, simulator.control_dim))
+    V[0] = 0
+    reached = simulator.rollout(start, V[:, None].astype(np.float32)).observations[:, 1] / scale
+    return np.asarray(V[((reached - target) ** 2).sum(axis=-1).argmin()])

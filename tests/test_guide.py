@@ -1,0 +1,173 @@
+"""What the demonstrator did, asked of the simulator; and a policy that guides the planner's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conftest import SETTINGS
+from rhirl.baselines import BC, BCConfig
+from rhirl.demos import Demonstrations, load_demos
+from rhirl.experiments import RunDirectory, train
+from rhirl.experiments.evaluate import load_agent
+from rhirl.experiments.plan import plan_run
+from rhirl.experiments.proposal import learn_proposal
+from rhirl.learning import RHIRL, Config, Controller, Guide, explain
+from rhirl.learning.explain import explain_step
+from rhirl.planning import Planner, sample
+from rhirl.simulators.jax import JaxSimulator
+from rhirl.simulators.lunar_lander import LunarLanderSimulator
+from rhirl.simulators.mujoco import MujocoSimulator
+from rhirl.simulators.pendulum import PendulumSimulator
+
+PENDULUM = PendulumSimulator()
+GUIDED = ("planner.guided=0.5", "iterations=40")
+
+
+def push(x: NDArray[Any]) -> NDArray[np.float32]:
+    """A proposal that never looks."""
+    return np.array([0.75], np.float32)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_the_controls_of_pendulum_are_found_from_its_states(noise: float) -> None:
+    demos = load_demos("pendulum", noise, everything=True).take(2)
+    assert demos.controls is not None
+    found = explain(PENDULUM, replace(demos, controls=None))
+    np.testing.assert_allclose(found.controls, np.clip(demos.controls, -1, 1), atol=2e-3)
+    assert found.residuals.max() < 1e-6
+
+
+def test_the_controls_of_hopper_are_found_where_its_observation_tells_them() -> None:
+    demos = load_demos("hopper", 0.5, everything=True)
+    assert demos.controls is not None
+    simulator, scale = MujocoSimulator("Hopper-v5", threads=1), demos.states().astype(float).std(axis=0)
+    times = range(0, 60, 3)
+    x = demos.observations[0]
+    assert max(np.abs(x[t]).max() for t in times) < 10  # velocities beyond are clipped, and tell less
+    found = [explain_step(simulator, x[t], x[t + 1], scale) for t in times]
+    errors = [
+        np.abs(v - np.clip(demos.controls[0, t], -1, 1)).max() for t, (v, _) in zip(times, found, strict=True)
+    ]
+    solved = [residual < 1e-6 for _, residual in found]
+    assert np.mean(solved) >= 0.9
+    assert max(error for error, fine in zip(errors, solved, strict=True) if fine) < 1e-2
+
+
+def test_an_engine_that_does_nothing_is_off() -> None:
+    """Below its threshold the main engine is silent: any such control explains a free fall."""
+    simulator = LunarLanderSimulator(threads=1)
+    start = simulator.reset(3)
+    x = simulator.observe(start)
+    fall = simulator.observe(simulator.step(simulator.state_from_observation(x), np.array([-0.7, 0.2])))
+    v, residual = explain_step(simulator, x, fall, np.ones(8))
+    assert residual < 1e-6
+    assert v[0] <= 0
+    assert abs(v[1]) <= 0.5
+
+
+def test_padding_is_neither_explained_nor_learned_from(pendulum_demos: Demonstrations) -> None:
+    short = replace(pendulum_demos.take(2), lengths=np.array([4, 7]))
+    found = explain(PENDULUM, short)
+    assert np.isfinite(found.residuals).sum(axis=1).tolist() == [4, 7]
+    assert not found.controls[0, 4:].any()
+    clone = BC(replace(short, controls=found.controls), BCConfig(epochs=1), trusted=found.residuals < 1)
+    assert len(clone._learn.z) + len(clone._judge.z) == 11
+
+
+def test_a_share_of_the_samples_is_drawn_around_the_guide() -> None:
+    U, guide = jnp.full((6, 2), -0.5), jnp.full((6, 2), 0.5)
+    planner = Planner(K=6, M=2000, beta=0.01, guided=0.25)
+    V = np.asarray(sample(jax.random.key(0), U, planner, guide))
+    np.testing.assert_array_equal(V[0], U)
+    np.testing.assert_array_equal(V[-1], guide)
+    assert V[1:1500].mean() == pytest.approx(-0.5, abs=0.01)
+    assert V[1500:-1].mean() == pytest.approx(0.5, abs=0.01)
+    # Without a guide nothing changes, to the bit.
+    alone = sample(jax.random.key(0), U, planner)
+    np.testing.assert_array_equal(alone, sample(jax.random.key(0), U, replace(planner, guided=0.0)))
+    np.testing.assert_array_equal(V[:1500], alone[:1500])
+
+
+def test_a_guide_follows_its_proposal_through_the_simulator() -> None:
+    def swing(x: NDArray[Any]) -> NDArray[np.float32]:
+        return np.array([np.sign(x[1])], np.float32)
+
+    state = PENDULUM.reset(5)
+    guide = Guide(PENDULUM, swing, 60)
+    V = guide.plan(state)
+    x = PENDULUM.rollout(state, V[None]).observations[0]
+    np.testing.assert_array_equal(V[:, 0], np.sign(x[:-1, 1]))
+    assert len(set(V[:, 0])) > 1
+
+
+def test_where_the_guide_is_right_the_plan_goes_there() -> None:
+    """The cost wants the control the proposal knows; from a plan of zero, timid samples alone cannot get there."""
+    line = JaxSimulator(lambda x, u: x + u, lambda x: x, lambda key: jnp.zeros(1), control_dim=1)
+
+    def cost(x: jax.Array) -> jax.Array:
+        return -x[..., 0]
+
+    planner = Planner(K=4, M=64, beta=1e-4, ess=0.05)
+    alone = Controller(line, cost, planner).act(line.reset(0))
+    led = Controller(line, cost, replace(planner, guided=0.5), proposal=push).act(line.reset(0))
+    assert alone[0] < 0.05
+    assert led[0] == pytest.approx(0.75, abs=0.05)
+
+
+def test_a_guide_without_a_proposal_is_an_error_that_says_what_to_do(pendulum_demos: Demonstrations) -> None:
+    config = Config(planner=Planner(guided=0.5))
+    with pytest.raises(ValueError, match="set guided=0"):
+        RHIRL(PENDULUM, pendulum_demos, config)
+    blind = JaxSimulator(lambda x, u: x, lambda x: x, lambda key: jnp.zeros(3), control_dim=1)
+    with pytest.raises(ValueError, match="state_from_observation"):
+        learn_proposal(blind, pendulum_demos)
+
+
+def test_a_proposal_is_as_good_as_a_clone_of_the_controls_themselves() -> None:
+    """Learned from states alone, it predicts the controls of others as one that was told them does."""
+    demos, notes = load_demos("pendulum", everything=True), list[str]()
+    assert demos.controls is not None
+    few, x, v = demos.take(6), demos.observations[6:, :-1], demos.controls[6:]
+    proposal = learn_proposal(PENDULUM, replace(few, controls=None), note=notes.append)
+    told = BC(few, BCConfig(patience=100)).learn().policy()
+    assert any("6 of 6 demonstrations" in note for note in notes)
+    assert np.abs(told.act(x) - v).mean() < 0.2
+    assert np.abs(proposal.act(x) - v).mean() < 1.2 * np.abs(told.act(x) - v).mean()
+
+
+def test_a_guided_run_resumes_and_is_evaluated_with_its_own_proposal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: Callable[[Any], list[bytes]]
+) -> None:
+    config = plan_run("pendulum", episodes=3, overrides=(*SETTINGS, *GUIDED), evaluations=0)
+    whole, halved = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "halved")
+    straight = train(whole, config)
+
+    class Crash(BaseException):
+        pass
+
+    def crash(progress: Any) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        train(halved, config, show=crash)
+    before = halved.policy.read_bytes()
+    resumed = train(halved, config, resume=True)
+    assert bits(resumed.state) == bits(straight.state)
+    assert before == halved.policy.read_bytes() == whole.policy.read_bytes()
+    task, agent = load_agent(halved)
+    env = task.make_env()
+    x, _ = env.reset(seed=1)
+    agent.reset(1)
+    assert -1 <= agent.act(env, x)[0] <= 1
+    halved.policy.unlink()
+    with pytest.raises(FileNotFoundError):
+        load_agent(halved)
