@@ -41,7 +41,7 @@ def speed(name: str, seconds: float) -> float:
     """Take control steps; the first two compile."""
     task = get_task(name)
     demos, config = task.demonstrations(), configure(task)
-    proposal = untrained_proposal(demos, task) if config.guided else None
+    proposal = untrained_proposal(demos, task.control_dim) if config.guided else None
     learner = RHIRL(task.simulator(), demos, config, proposal=proposal).learn(2)
     jax.block_until_ready(learner.state.network)
     before, began = int(learner.state.simulated), time.process_time()

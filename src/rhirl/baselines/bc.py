@@ -65,6 +65,10 @@ class Pairs(NamedTuple):
     v: Array
     """(S, m)"""
 
+    def with_more(self, others: Pairs) -> Pairs:
+        """Return these and others."""
+        return Pairs(jnp.concatenate([self.z, others.z]), jnp.concatenate([self.v, others.v]))
+
 
 class Clone(NamedTuple):
     """The policy: μ is the first half of what the actor gives, σ stands beside it."""
@@ -95,6 +99,7 @@ class BC:
         config: Hyper-parameters.
         seed: Of everything random.
         trusted: (N, T) which of the controls to learn from; by default all.
+        watched: Further pairs (S, n), (S, m) to learn from, of which one in five is held out.
     """
 
     def __init__(
@@ -104,6 +109,7 @@ class BC:
         *,
         seed: int = 0,
         trusted: NDArray[np.bool_] | None = None,
+        watched: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> None:
         if demos.controls is None:
             raise DemonstrationError(
@@ -120,6 +126,10 @@ class BC:
         trusted = there if trusted is None else there & trusted
         self._learn = self._pairs(demos, trusted, slice(held_out, None))
         self._judge = self._pairs(demos, trusted, slice(held_out))
+        if watched is not None:
+            apart = np.arange(len(watched[0])) % 5 == 0
+            self._learn = self._learn.with_more(self._normalised(watched[0][~apart], watched[1][~apart]))
+            self._judge = self._judge.with_more(self._normalised(watched[0][apart], watched[1][apart]))
         key, k_actor = jax.random.split(jax.random.key(seed))
         n, m = self._learn.z.shape[1], self._learn.v.shape[1]
         clone = Clone(Actor.create(k_actor, n, m, self.config.hidden), jnp.zeros(m))
@@ -174,6 +184,9 @@ class BC:
     def _pairs(self, demos: Demonstrations, trusted: NDArray[np.bool_], episodes: slice) -> Pairs:
         assert demos.controls is not None
         x, v = demos.observations[episodes, :-1][trusted[episodes]], demos.controls[episodes][trusted[episodes]]
+        return self._normalised(x, v)
+
+    def _normalised(self, x: NDArray[Any], v: NDArray[Any]) -> Pairs:
         z = (x - self._mean) / self._deviation
         return Pairs(jnp.asarray(z, jnp.float32), jnp.asarray(v, jnp.float32))
 

@@ -48,7 +48,10 @@ def measure_step(
     simulator = benchmark.simulator()
     shown = find_demos(task, 0.0, demos)
     learner = RHIRL(
-        simulator, shown, config, proposal=untrained_proposal(shown, benchmark) if config.guided else None
+        simulator,
+        shown,
+        config,
+        proposal=untrained_proposal(shown, benchmark.control_dim) if config.guided else None,
     )
     shape = (config.planner.M, config.planner.K, benchmark.control_dim)
     controls = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)

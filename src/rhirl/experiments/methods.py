@@ -14,8 +14,7 @@ from rhirl.baselines import AIRL, FIRL, GAIL
 from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.learner import Learner
-from rhirl.experiments.ours import Planning, load_planner
-from rhirl.experiments.proposal import prepare_proposal
+from rhirl.experiments.ours import Planning, load_planner, prepare
 from rhirl.experiments.rivals import Cloning, Imitating, load_policy, start_reoptimising
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
@@ -57,7 +56,7 @@ def _presets(name: str, task: Task) -> Mapping[str, Mapping[str, Any]]:
 
 
 METHODS: dict[str, Method] = {
-    "rhirl": Method(Config, lambda task: task.presets, Planning, load_planner, prepare_proposal),
+    "rhirl": Method(Config, lambda task: task.presets, Planning, load_planner, prepare),
     "firl": _baseline("firl", partial(Imitating, FIRL)),
     "airl": _baseline("airl", partial(Imitating, AIRL), needs_controls=True),
     "gail": _baseline("gail", partial(Imitating, GAIL), has_cost=False),

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save
+
+from rhirl.atomic import write_atomically
 from rhirl.costs import Cost, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
-from rhirl.experiments.agents import PlanningAgent
+from rhirl.experiments.agents import PlanningAgent, about
 from rhirl.experiments.learner import Line, means
+from rhirl.experiments.proposal import Apprentice, Note, Practice, explain_demos
 from rhirl.experiments.run import RunConfig, RunDirectory
-from rhirl.learning import RHIRL, Config, Controller, Metrics, Proposal
+from rhirl.learning import RHIRL, Config, Controller, Explained, LearnerState, Metrics, Proposal
 from rhirl.rl import Policy
 from rhirl.tasks import Task
+
+
+class GuidedState(NamedTuple):
+    """The state of RHIRL and of the apprentice that guides it."""
+
+    learner: LearnerState
+    practice: Practice
+
+    @property
+    def iteration(self) -> NDArray[np.int64]:
+        """() control steps taken so far."""
+        return self.learner.iteration
 
 
 class Planning:
@@ -21,10 +39,15 @@ class Planning:
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
-        proposal = proposal_of(run, config)
-        self.rhirl = RHIRL(task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=proposal)
+        self.task = task
         self.iterations = config.iterations
-        self.restore, self.step = self.rhirl.restore, self.rhirl.step
+        self.apprentice: Apprentice | None = None
+        if config.guided:
+            size = config.iterations * config.parallel
+            self.apprentice = Apprentice(demos, load_explained(run), size, asked.seed)
+        self.rhirl = RHIRL(
+            task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
+        )
 
     @property
     def iteration(self) -> int:
@@ -42,9 +65,32 @@ class Planning:
         return int(self.rhirl.state.executed)
 
     @property
-    def state(self) -> Any:
-        """Everything RHIRL knows."""
-        return self.rhirl.state
+    def state(self) -> LearnerState | GuidedState:
+        """Everything RHIRL knows, and its apprentice."""
+        learner = self.rhirl.state
+        return learner if self.apprentice is None else GuidedState(learner, self.apprentice.state)
+
+    def restore(self, state: LearnerState | GuidedState) -> None:
+        """Go on exactly where `state` was taken."""
+        if self.apprentice is not None and isinstance(state, GuidedState):
+            self.apprentice.restore(state.practice)
+            state = state.learner
+        assert isinstance(state, LearnerState)
+        self.rhirl.restore(state)
+
+    def step(self) -> Metrics:
+        """Take one control step; an apprentice watches, and is taught before the first and every so often."""
+        rhirl, apprentice, every = self.rhirl, self.apprentice, self.rhirl.config.relearn
+        if apprentice is None:
+            return rhirl.step()
+        if self.iteration == 0:
+            apprentice.relearn(0)
+        done, x = self.executed, np.stack([rhirl.simulator.observe(system) for system in rhirl.state.systems])
+        metrics = rhirl.step()
+        apprentice.watch(done, x, rhirl.state.u)
+        if every is not None and (self.iteration % every == 0 or self.finished):
+            apprentice.relearn(self.executed)
+        return metrics
 
     def line(self, metrics: Sequence[Metrics]) -> Line:
         """Average what the last control steps reported, and count."""
@@ -68,8 +114,10 @@ class Planning:
         return planning_agent(rhirl.simulator, rhirl.learned_cost, rhirl.config, rhirl.seed, rhirl.proposal)
 
     def save(self, run: RunDirectory) -> None:
-        """Write the cost."""
+        """Write the cost, and the proposal if there is one."""
         save_cost(self.rhirl.learned_cost, run.cost)
+        if self.apprentice is not None:
+            self.apprentice.policy(**about(self.task)).save(run.policy)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -91,3 +139,15 @@ def planning_agent(
 def proposal_of(run: RunDirectory, config: Config) -> Proposal | None:
     """Load the policy that guides a run's samples, if its planners ask for one."""
     return Policy.load(run.policy).act if config.guided else None
+
+
+def prepare(run: RunDirectory, task: Task, demos: Demonstrations, config: Config, seed: int, note: Note) -> None:
+    """Put what an apprentice starts from into the run directory; a run that goes on keeps its own."""
+    if config.guided and not (run.exists() and run.explained.exists()):
+        explained = explain_demos(task.simulator(), demos, note)
+        write_atomically(run.explained, save(dict(explained._asdict())))
+
+
+def load_explained(run: RunDirectory) -> Explained:
+    """Read the controls that explain a run's demonstrations."""
+    return Explained(**load_file(run.explained))

@@ -1,58 +1,108 @@
-"""The policy that guides a planner's samples: a clone of what the simulator says the demonstrator did.
+"""The policy that guides a planner's samples: a clone of the demonstrator and, later, of the planner itself.
 
 Demonstrations hold states only. Where the simulator can be put into them, it tells which controls lead from each to
 the next (`rhirl.learning.explain`); behaviour cloning makes a policy of those. On its own it is as brittle as any
-clone of ten demonstrations; among the planner's samples it need only be right now and then.
+clone of ten demonstrations: it has never seen how to come back. The planner does come back, so every so often the
+policy is cloned anew, from the demonstrations and from what the planner did where the learner has been.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rhirl.baselines import BC, BCConfig
 from rhirl.demos import Demonstrations
-from rhirl.experiments.agents import about
-from rhirl.experiments.run import RunDirectory
-from rhirl.learning import Config, Proposal, explain
-from rhirl.rl import Policy
+from rhirl.learning import Explained, Proposal, explain
+from rhirl.rl import Actor, Policy, to_numpy
 from rhirl.simulators import InvertibleSimulator, Simulator
-from rhirl.tasks import Task
 
 TRUSTED = 1e-2
 """Largest residual of a transition the clone learns from: a tenth of a deviation off, all coordinates together."""
-PATIENCE = 100
+CLONE = BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100)
+"""Larger than the rival of the same name: on Ant it is twice as good a guide."""
 Note = Callable[[str], None]
 
 
-def learn_proposal(
-    simulator: Simulator, demos: Demonstrations, *, seed: int = 0, note: Note = lambda _: None, **metadata: str
-) -> Policy:
-    """Explain the demonstrated states by controls and clone them; `note` hears how far it is."""
+class Practice(NamedTuple):
+    """What an apprentice knows, as arrays, so that a run goes on bit for bit."""
+
+    actor: Actor
+    x: NDArray[np.float32]
+    """(S, n) observations of the learner's own episodes; those not yet made are zero."""
+    u: NDArray[np.float32]
+    """(S, m) what the planner chose there."""
+
+
+class Apprentice:
+    """A proposal that is cloned again and again.
+
+    Args:
+        demos: Demonstrated observations.
+        explained: The controls that explain them.
+        size: How many of the planner's controls it will watch at most.
+        seed: Of the cloning.
+    """
+
+    def __init__(self, demos: Demonstrations, explained: Explained, size: int, seed: int = 0) -> None:
+        self._demos = replace(demos, controls=explained.controls)
+        self._trusted = explained.residuals < TRUSTED
+        self._seed = seed
+        shapes = demos.observation_shape, explained.controls.shape[-1:]
+        x, u = (np.zeros((size, *shape), np.float32) for shape in shapes)
+        self.state = Practice(self._clone().policy().actor, x, u)
+
+    def __call__(self, x: NDArray[Any]) -> NDArray[np.float32]:
+        """Propose a control (m,) for an observation (n,)."""
+        return np.asarray(self.policy().act(x), np.float32)
+
+    def watch(self, done: int, x: NDArray[Any], u: NDArray[Any]) -> None:
+        """Remember what the planner chose, u (B, m) at x (B, n), after `done` such pairs."""
+        self.state.x[done : done + len(x)], self.state.u[done : done + len(u)] = x, u
+
+    def relearn(self, done: int) -> None:
+        """Clone anew from the demonstrations and the first `done` pairs watched."""
+        watched = None if done == 0 else (self.state.x[:done], self.state.u[:done])
+        self.state = self.state._replace(actor=self._clone(watched, done).learn().policy().actor)
+
+    def restore(self, state: Practice) -> None:
+        """Go on from a state as it was."""
+        x, u = (np.array(part) for part in (state.x, state.u))
+        self.state = Practice(to_numpy(state.actor), x, u)
+
+    def policy(self, **metadata: str) -> Policy:
+        """Return the policy as it is now."""
+        return Policy(self.state.actor, metadata)
+
+    def _clone(self, watched: tuple[NDArray[Any], NDArray[Any]] | None = None, done: int = 0) -> BC:
+        return BC(self._demos, CLONE, seed=self._seed + done, trusted=self._trusted, watched=watched)
+
+
+def explain_demos(simulator: Simulator, demos: Demonstrations, note: Note = lambda _: None) -> Explained:
+    """Explain demonstrated states by controls, where the simulator can; `note` hears how far it is."""
     if not isinstance(simulator, InvertibleSimulator):
         raise ValueError(
             f"{type(simulator).__name__} cannot tell what a demonstrator did: it has no state_from_observation. "
             "Give it one, or set planner.guided=0 and deploy.guided=0"
         )
     note("asking the simulator what the demonstrator did")
-    found = explain(simulator, demos, lambda done, of: note(f"{done} of {of} demonstrations explained by controls"))
-    trusted = found.residuals < TRUSTED
-    note(f"cloning {trusted.sum()} controls")
-    clone = BC(replace(demos, controls=found.controls), BCConfig(patience=PATIENCE), seed=seed, trusted=trusted)
-    return clone.learn().policy(**metadata)
+    return explain(simulator, demos, lambda done, of: note(f"{done} of {of} demonstrations explained by controls"))
 
 
-def untrained_proposal(demos: Demonstrations, task: Task) -> Proposal:
+def learn_proposal(
+    simulator: Simulator, demos: Demonstrations, *, seed: int = 0, note: Note = lambda _: None
+) -> Policy:
+    """Explain the demonstrations and clone them: a proposal for `RHIRL` and `Controller`."""
+    apprentice = Apprentice(demos, explain_demos(simulator, demos, note), 0, seed)
+    apprentice.relearn(0)
+    return apprentice.policy()
+
+
+def untrained_proposal(demos: Demonstrations, control_dim: int) -> Proposal:
     """Make a proposal that knows nothing, for timing: following it takes as long as following a good one."""
-    silent = np.zeros((len(demos), demos.horizon, task.control_dim), np.float32)
-    return BC(replace(demos, controls=silent)).policy().act
-
-
-def prepare_proposal(
-    run: RunDirectory, task: Task, demos: Demonstrations, config: Config, seed: int, note: Note
-) -> None:
-    """Put the proposal a configuration asks for into the run directory; a run that goes on keeps its own."""
-    if config.guided and not (run.exists() and run.policy.exists()):
-        learn_proposal(task.simulator(), demos, seed=seed, note=note, **about(task)).save(run.policy)
+    shape = len(demos), demos.horizon
+    return Apprentice(demos, Explained(np.zeros((*shape, control_dim), np.float32), np.zeros(shape)), 0)

@@ -5,7 +5,8 @@ meta.json           what it was done with: versions, threads, demonstrations and
 metrics.jsonl       one line per logged iteration, appended as it happens
 checkpoints/        the learner's whole state, the newest few
 cost.safetensors    the learned cost
-policy.safetensors  the learned policy, for methods that have one
+policy.safetensors  the learned policy, for methods that have one; RHIRL's guides its planner
+explained.safetensors  the controls by which the simulator explains the demonstrations, for RHIRL's policy
 eval/*.json         evaluations
 report.html         the report
 """
@@ -67,8 +68,13 @@ class RunDirectory:
 
     @property
     def policy(self) -> Path:
-        """The learned policy, for methods that have one."""
+        """The learned policy, for methods that have one; RHIRL's guides its planner."""
         return self.path / "policy.safetensors"
+
+    @property
+    def explained(self) -> Path:
+        """The controls by which the simulator explains the demonstrations, for RHIRL's proposal."""
+        return self.path / "explained.safetensors"
 
     @property
     def metrics(self) -> Path:

@@ -39,6 +39,8 @@ class Config:
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
     lessons: int | None = None
     """Sequences an update learns from, drawn by their weights; by default all M, weighted, as in the paper."""
+    relearn: int | None = None
+    """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
     floor: float = 1e-2

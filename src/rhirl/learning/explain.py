@@ -24,6 +24,7 @@ from rhirl.simulators import InvertibleSimulator, State
 
 ITERATIONS, DIFFERENCE, SOLVED = 8, 0.05, 1e-9
 """Gauss–Newton steps at most, the first finite difference, and the residual that ends the search."""
+FAR = 1e3
 LOOKS = 32
 """Controls of the coarse look."""
 SCALE_FLOOR = 1e-2
@@ -63,7 +64,11 @@ def explain_step(
     target = np.asarray(x_next, np.float64) / scale
 
     def miss(v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return target - np.asarray(simulator.observe(simulator.step(start, v)), np.float64) / scale
+        try:
+            reached = simulator.observe(simulator.step(start, v))
+        except RuntimeError:  # diverged: nowhere near
+            return np.full_like(target, FAR)
+        return target - np.asarray(reached, np.float64) / scale
 
     v, h = coarse_look(simulator, start, target, scale), DIFFERENCE
     r = miss(v)

@@ -112,7 +112,8 @@ class RHIRL:
             self._optimiser,
             config,
         )
-        systems, t, end, episode = self._execute(np.asarray(u), index)
+        controls = np.asarray(u)
+        systems, t, end, episode = self._execute(controls, index)
         restarted = episode != state.episode
         if restarted.any():
             U = jnp.where(restarted[:, None, None], 0.0, U)
@@ -129,6 +130,7 @@ class RHIRL:
             end,
             episode,
             systems,
+            controls,
             state.executed + config.parallel,
             state.simulated + usable.size * config.planner.K,
             state.invalid + invalid,
@@ -194,6 +196,7 @@ class RHIRL:
             end=np.array([start.end for start in starts]),
             episode=np.arange(B),
             systems=tuple(start.system for start in starts),
+            u=np.zeros((B, self.simulator.control_dim), np.float32),
             executed=zero,
             simulated=zero,
             invalid=zero,

@@ -35,6 +35,8 @@ class LearnerState(NamedTuple):
     """(B,) index of each running episode; its initial state is drawn from it."""
     systems: tuple[State, ...]
     """B states of the system the learner acts in."""
+    u: NDArray[np.float32]
+    """(B, m) the controls planned last, as they were before the system's own noise."""
     executed: NDArray[np.int64]
     """() steps executed on the system."""
     simulated: NDArray[np.int64]

@@ -45,6 +45,7 @@ LUNAR_LANDER = Task(
             **COMMON,
             "lr": 3e-4,
             "decay": True,
+            "relearn": 400,
             "iterations": 2_000,
         },
     },

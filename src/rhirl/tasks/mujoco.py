@@ -42,6 +42,7 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
             **common,
             "lr": 3e-4,
             "decay": True,
+            "relearn": 400,
             "iterations": 1_600,
         },
     }
