@@ -19,9 +19,10 @@ from rhirl.demos import Demonstrations, load_demos
 from rhirl.experiments import RunDirectory, train
 from rhirl.experiments.evaluate import load_agent
 from rhirl.experiments.plan import plan_run
-from rhirl.experiments.proposal import learn_proposal
-from rhirl.learning import RHIRL, Config, Controller, Guide, explain
+from rhirl.experiments.proposal import Apprentice, learn_proposal
+from rhirl.learning import RHIRL, Config, Controller, Explained, Guide, explain
 from rhirl.learning.explain import explain_step
+from rhirl.learning.objective import expert_windows
 from rhirl.planning import Planner, sample
 from rhirl.simulators.jax import JaxSimulator
 from rhirl.simulators.lunar_lander import LunarLanderSimulator
@@ -147,7 +148,7 @@ def test_a_proposal_is_as_good_as_a_clone_of_the_controls_themselves() -> None:
 def test_a_guided_run_resumes_and_is_evaluated_with_its_own_proposal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: Callable[[Any], list[bytes]]
 ) -> None:
-    config = plan_run("pendulum", episodes=3, overrides=(*SETTINGS, *GUIDED), evaluations=0)
+    config = plan_run("pendulum", noise=0.5, episodes=3, overrides=(*SETTINGS, *GUIDED), evaluations=0)
     whole, halved = RunDirectory(tmp_path / "whole"), RunDirectory(tmp_path / "halved")
     straight = train(whole, config)
 
@@ -172,3 +173,51 @@ def test_a_guided_run_resumes_and_is_evaluated_with_its_own_proposal(
     halved.policy.unlink()
     with pytest.raises(FileNotFoundError):
         load_agent(halved)
+
+
+def test_an_apprentice_learns_what_it_has_watched(pendulum_demos: Demonstrations) -> None:
+    """Where no demonstration goes, it does what it saw the planner do; before, it does not."""
+    shape = len(pendulum_demos), pendulum_demos.horizon
+    rng = np.random.default_rng(0)
+    noisy = rng.normal(-0.5, 0.3, (*shape, 1)).astype(np.float32)
+    apprentice = Apprentice(pendulum_demos, Explained(noisy, np.zeros(shape)), size=400)
+    apprentice.learn()
+    assert apprentice.state.noise == pytest.approx(0.3, abs=0.05)
+    assert not apprentice.quiet
+    elsewhere = np.concatenate([rng.uniform(-1, 1, (400, 2)), rng.uniform(20, 30, (400, 1))], axis=1)
+    before = np.mean([apprentice(x) for x in elsewhere[:20]])
+    for done in range(0, 400, 8):
+        apprentice.watch(done, elsewhere[done : done + 8], np.full((8, 1), 0.5, np.float32))
+    apprentice.relearn(400)
+    after = np.mean([apprentice(x) for x in elsewhere[:20]])
+    assert after == pytest.approx(0.5, abs=0.1)
+    assert before < 0
+    assert np.mean([apprentice(x) for x in pendulum_demos.observations[0]]) == pytest.approx(-0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(("noise", "seen"), [(0.0, 0.06), (0.2, 0.2), (0.5, 0.44)])
+def test_controls_tell_how_noisy_the_demonstrator_was(noise: float, seen: float) -> None:
+    """Hopper's, as its states tell them; clipping to the box takes some of 0.5 away."""
+    demos = load_demos("hopper", noise, everything=True).take(5)
+    assert demos.controls is not None
+    told = Explained(np.clip(demos.controls, -1, 1), np.zeros(demos.controls.shape[:2]))
+    apprentice = Apprentice(replace(demos, controls=None), told, size=0)
+    apprentice.learn()
+    assert apprentice.state.noise.mean() == pytest.approx(seen, abs=0.05)
+    assert apprentice.quiet == (noise == 0)
+    hidden = apprentice.policy().actor.body.weights[0].shape[1]
+    assert hidden == (64 if apprentice.quiet else 256)
+    before = apprentice.state.actor
+    apprentice.relearn(0)
+    assert (apprentice.state.actor is before) == apprentice.quiet
+
+
+@pytest.mark.parametrize("absorbing", [False, True])
+def test_an_absorbing_demonstration_stays_where_it_ended(absorbing: bool, pendulum_demos: Demonstrations) -> None:
+    x = pendulum_demos.observations[:2].copy()
+    x[0, 30:] = x[0, 30]
+    short = replace(pendulum_demos.take(2), observations=x, lengths=np.array([30, 100]))
+    config = Config(planner=Planner(K=5), hidden=(8,), absorbing=absorbing)
+    windows = expert_windows(RHIRL(PENDULUM, short, config)._experts, jnp.asarray(60), 5)
+    np.testing.assert_allclose(windows.share, [[0.5] * 6] * 2 if absorbing else [[0.0] * 6, [1.0] * 6])
+    np.testing.assert_array_equal(windows.observations[0], np.tile(x[0, 30], (6, 1)))

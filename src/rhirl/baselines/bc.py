@@ -164,6 +164,11 @@ class BC:
         """Go on from a state as it was after some `step`."""
         self.state = state
 
+    @property
+    def deviation(self) -> NDArray[np.float32]:
+        """(m,) σ of the best policy: how far the controls lie from it, where it was not taught."""
+        return np.exp(np.asarray(self.state.best.log_std.clip(*LOG_STD_RANGE)))
+
     def policy(self, **metadata: str) -> Policy:
         """Take the best policy out, to act on plain observations: the normaliser goes into its first layer."""
         body, log_std = to_numpy(self.state.best.actor.body), np.asarray(self.state.best.log_std)

@@ -84,7 +84,7 @@ class Planning:
         if apprentice is None:
             return rhirl.step()
         if self.iteration == 0:
-            apprentice.relearn(0)
+            apprentice.learn()
         done, x = self.executed, np.stack([rhirl.simulator.observe(system) for system in rhirl.state.systems])
         metrics = rhirl.step()
         apprentice.watch(done, x, rhirl.state.u)

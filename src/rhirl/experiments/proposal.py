@@ -1,8 +1,9 @@
 """The policy that guides a planner's samples: a clone of the demonstrator and, later, of the planner itself.
 
 Demonstrations hold states only. Where the simulator can be put into them, it tells which controls lead from each to
-the next (`rhirl.learning.explain`); behaviour cloning makes a policy of those. On its own it is as brittle as any
-clone of ten demonstrations: it has never seen how to come back. The planner does come back, so every so often the
+the next (`rhirl.learning.explain`); behaviour cloning makes a policy of those, and what it cannot predict tells how
+noisy the demonstrator's controls were. A quiet one is cloned once: nothing a planner does is as good. Under noise a
+clone lacks what no demonstration shows, how to come back. The planner does come back, so there every so often the
 policy is cloned anew, from the demonstrations and from what the planner did where the learner has been.
 """
 
@@ -23,8 +24,12 @@ from rhirl.simulators import InvertibleSimulator, Simulator
 
 TRUSTED = 1e-2
 """Largest residual of a transition the clone learns from: a tenth of a deviation off, all coordinates together."""
-CLONE = BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100)
-"""Larger than the rival of the same name: on Ant it is twice as good a guide."""
+QUIET = 0.1
+"""Deviation of the controls from their clone below which a demonstrator is quiet; its noise σ, if there is any."""
+FIRST = BCConfig(hidden=(64, 64), patience=100)
+"""The clone of a quiet demonstrator, which also tells whether one is."""
+AMID_NOISE = BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100)
+"""The clone of a noisy one; without noise so large a network is the worse guide."""
 Note = Callable[[str], None]
 
 
@@ -32,6 +37,8 @@ class Practice(NamedTuple):
     """What an apprentice knows, as arrays, so that a run goes on bit for bit."""
 
     actor: Actor
+    noise: NDArray[np.float32]
+    """(m,) deviation of the demonstrator's controls from their clone, which is the noise it acted under."""
     x: NDArray[np.float32]
     """(S, n) observations of the learner's own episodes; those not yet made are zero."""
     u: NDArray[np.float32]
@@ -39,7 +46,7 @@ class Practice(NamedTuple):
 
 
 class Apprentice:
-    """A proposal that is cloned again and again.
+    """A proposal that is cloned again and again, if the demonstrator was noisy.
 
     Args:
         demos: Demonstrated observations.
@@ -52,9 +59,9 @@ class Apprentice:
         self._demos = replace(demos, controls=explained.controls)
         self._trusted = explained.residuals < TRUSTED
         self._seed = seed
-        shapes = demos.observation_shape, explained.controls.shape[-1:]
-        x, u = (np.zeros((size, *shape), np.float32) for shape in shapes)
-        self.state = Practice(self._clone().policy().actor, x, u)
+        m = explained.controls.shape[-1]
+        x, u = (np.zeros((size, *shape), np.float32) for shape in (demos.observation_shape, (m,)))
+        self.state = Practice(self._clone(FIRST).policy().actor, np.zeros(m, np.float32), x, u)
 
     def __call__(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Propose a control (m,) for an observation (n,)."""
@@ -64,22 +71,37 @@ class Apprentice:
         """Remember what the planner chose, u (B, m) at x (B, n), after `done` such pairs."""
         self.state.x[done : done + len(x)], self.state.u[done : done + len(u)] = x, u
 
+    def learn(self) -> None:
+        """Clone the demonstrations, and see how noisy they are."""
+        first = self._clone(FIRST).learn()
+        self.state = self.state._replace(actor=first.policy().actor, noise=first.deviation)
+        self.relearn(0)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether the demonstrator's controls are the clone's, but for what it has not learned."""
+        return bool(self.state.noise.mean() < QUIET)
+
     def relearn(self, done: int) -> None:
-        """Clone anew from the demonstrations and the first `done` pairs watched."""
+        """Under noise, clone anew from the demonstrations and the first `done` pairs watched."""
+        if self.quiet:
+            return
         watched = None if done == 0 else (self.state.x[:done], self.state.u[:done])
-        self.state = self.state._replace(actor=self._clone(watched, done).learn().policy().actor)
+        self.state = self.state._replace(actor=self._clone(AMID_NOISE, watched, done).learn().policy().actor)
 
     def restore(self, state: Practice) -> None:
         """Go on from a state as it was."""
-        x, u = (np.array(part) for part in (state.x, state.u))
-        self.state = Practice(to_numpy(state.actor), x, u)
+        noise, x, u = (np.array(part) for part in state[1:])
+        self.state = Practice(to_numpy(state.actor), noise, x, u)
 
     def policy(self, **metadata: str) -> Policy:
         """Return the policy as it is now."""
         return Policy(self.state.actor, metadata)
 
-    def _clone(self, watched: tuple[NDArray[Any], NDArray[Any]] | None = None, done: int = 0) -> BC:
-        return BC(self._demos, CLONE, seed=self._seed + done, trusted=self._trusted, watched=watched)
+    def _clone(
+        self, config: BCConfig, watched: tuple[NDArray[Any], NDArray[Any]] | None = None, done: int = 0
+    ) -> BC:
+        return BC(self._demos, config, seed=self._seed + done, trusted=self._trusted, watched=watched)
 
 
 def explain_demos(simulator: Simulator, demos: Demonstrations, note: Note = lambda _: None) -> Explained:
@@ -98,7 +120,7 @@ def learn_proposal(
 ) -> Policy:
     """Explain the demonstrations and clone them: a proposal for `RHIRL` and `Controller`."""
     apprentice = Apprentice(demos, explain_demos(simulator, demos, note), 0, seed)
-    apprentice.relearn(0)
+    apprentice.learn()
     return apprentice.policy()
 
 

@@ -23,6 +23,8 @@ class Config:
     """Share of the learning episodes that begin at a demonstrated state and its time; the paper has 0."""
     span: int | None = None
     """Steps after which a learning episode is over; by default the task's T, as in the paper."""
+    absorbing: bool = False
+    """Whether a demonstration that ends early stays where it ended until T, as a lander stays on its pad."""
     hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
     lr: float = 3e-4

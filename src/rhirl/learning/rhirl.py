@@ -70,7 +70,8 @@ class RHIRL:
         self.proposal = proposal
         self._guide = Guide.of(simulator, self.config.planner, proposal)
         demos.check_fits(simulator.observation_shape)
-        self._experts = expert_states(demos.observations, demos.lengths, self.config.planner.K)
+        lengths = np.full(len(demos), demos.horizon) if self.config.absorbing else demos.lengths
+        self._experts = expert_states(demos.observations, lengths, self.config.planner.K)
         self._normalise = normaliser_of(demos.states(), floor=self.config.floor, limit=self.config.limit)
         self._optimiser = make_optimiser(self.config)
         self._episodes = Episodes(simulator, demos, self.config, seed)
