@@ -119,6 +119,9 @@ def test_the_committed_results_give_the_published_numbers() -> None:
 @pytest.mark.parametrize(
     ("task", "method", "noise", "ratio", "deviation"),
     [
+        ("hopper", "rhirl", 0.0, 0.766, 0.219),
+        ("hopper", "rhirl", 0.2, 0.789, 0.198),
+        ("hopper", "rhirl", 0.5, 0.661, 0.037),
         ("hopper", "firl", 0.0, 0.977, 0.006),
         ("hopper", "firl", 0.5, 0.899, 0.087),
         ("hopper", "gail", 0.0, 0.965, 0.009),
@@ -128,7 +131,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
         ("pendulum", "airl", 0.0, 0.984, 0.002),
     ],
 )
-def test_the_rivals_committed_results_give_the_published_numbers(
+def test_the_committed_results_of_three_seeds_give_the_published_numbers(
     task: str, method: str, noise: float, ratio: float, deviation: float
 ) -> None:
     found = entry(make_table(1, COMMITTED), task, method, noise)
