@@ -41,6 +41,7 @@ LUNAR_LANDER = Task(
             "deploy": {"M": 200, **PLANNER},
             "parallel": 8,
             "starts": 0.5,
+            "absorbing": True,
             "penalty": 1.0,
             **COMMON,
             "lr": 3e-4,
