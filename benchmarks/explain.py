@@ -1,9 +1,9 @@
 """How well the simulator tells what a demonstrator did: inferred controls against those that were executed.
 
-    python benchmarks/explain.py hopper walker2d ant27 --transitions 300
+    python benchmarks/explain.py hopper walker2d ant27 lunar_lander --transitions 200
 
-Controls are compared where they act: a lander's engines are silent below their thresholds, a joint at its stop does
-not feel who presses on it, so an error there need not matter; the residual says whether the transition is met.
+Controls are compared as they are, also where they do nothing: a lander's engines are silent below their thresholds,
+so an error there need not matter. The residual says whether the transition is met.
 Results: results/bench/explain.json.
 """
 
@@ -20,7 +20,7 @@ import tyro
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.proposal import TRUSTED
 from rhirl.experiments.run import surroundings
-from rhirl.learning.explain import SCALE_FLOOR, explain_step
+from rhirl.learning.explain import explain_step, scale_of
 from rhirl.simulators import InvertibleSimulator
 from rhirl.tasks import get_task
 
@@ -43,7 +43,7 @@ def measure(name: str, noise: float, transitions: int) -> dict[str, Any]:
     assert demos.controls is not None
     assert isinstance(simulator, InvertibleSimulator)
     rng = np.random.default_rng(0)
-    scale = np.maximum(demos.states().astype(np.float64).std(axis=0), SCALE_FLOOR)
+    scale = scale_of(demos)
     errors, residuals, began = [], [], time.process_time()
     for i in rng.integers(len(demos), size=transitions):
         t = int(rng.integers(demos.lengths[i]))

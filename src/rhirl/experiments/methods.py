@@ -23,8 +23,8 @@ from rhirl.tasks import Task
 Start = Callable[[RunDirectory, Task, Demonstrations, Any, RunConfig], Learner]
 """(where it runs, task, demonstrations, configuration, what was asked for) → a learner at its beginning."""
 
-Prepare = Callable[[RunDirectory, Task, Demonstrations, Any, int, Callable[[str], None]], None]
-"""(where it runs, task, demonstrations, configuration, seed, who hears how far it is): files are written there."""
+Prepare = Callable[[RunDirectory, Task, Demonstrations, Any, Callable[[str], None]], None]
+"""(where it runs, task, demonstrations, configuration, who hears how far it is): files are written there."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,14 @@ class Method:
 
 
 def _baseline(name: str, start: Start, *, needs_controls: bool = False, has_cost: bool = True) -> Method:
-    of_task = partial(_presets, name)
-    return Method(CONFIGS[name], of_task, start, load_policy, needs_controls=needs_controls, has_cost=has_cost)
-
-
-def _presets(name: str, task: Task) -> Mapping[str, Mapping[str, Any]]:
-    return presets(name, task.name)
+    return Method(
+        CONFIGS[name],
+        lambda task: presets(name, task.name),
+        start,
+        load_policy,
+        needs_controls=needs_controls,
+        has_cost=has_cost,
+    )
 
 
 METHODS: dict[str, Method] = {

@@ -141,7 +141,7 @@ def proposal_of(run: RunDirectory, config: Config) -> Proposal | None:
     return Policy.load(run.policy).act if config.guided else None
 
 
-def prepare(run: RunDirectory, task: Task, demos: Demonstrations, config: Config, seed: int, note: Note) -> None:
+def prepare(run: RunDirectory, task: Task, demos: Demonstrations, config: Config, note: Note) -> None:
     """Put what an apprentice starts from into the run directory; a run that goes on keeps its own."""
     if config.guided and not (run.exists() and run.explained.exists()):
         explained = explain_demos(task.simulator(), demos, note)

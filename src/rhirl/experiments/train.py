@@ -71,7 +71,7 @@ def train(
     demos = find_demos(task.name, config.noise, path, config.episodes, force=force, controls=method.needs_controls)
     hyper = build(method.config, config.hyper)
     if method.prepare is not None:
-        method.prepare(run, task, demos, hyper, config.seed, note)
+        method.prepare(run, task, demos, hyper, note)
     learner = method.start(run, task, demos, hyper, config)
     if resume:
         _resume(run, learner, warn)

@@ -78,7 +78,7 @@ def plan(
     key: Array,
     index: Array,
     config: Config,
-) -> tuple[Array, Array, Array, Planned]:
+) -> tuple[Array, Array, Array | None, Planned]:
     """Weigh the rollouts and improve the plans; return the shifted U, the control u to execute and the next V."""
     planner = config.planner
 
@@ -93,7 +93,8 @@ def plan(
         return warm_start(U), U[0], Planned(w, weighing.lam, weighing.ess, spread)
 
     U, u, planned = jax.vmap(one)(U, V, cost(observations), valid, t)
-    V_next = propose(key, index + 1, U, planner)
+    # What a guide would do next is not known before the control is executed: the learner samples then.
+    V_next = None if planner.guided else propose(key, index + 1, U, planner)
     return U, u, V_next, planned
 
 

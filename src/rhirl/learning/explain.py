@@ -5,9 +5,9 @@ Demonstrations hold only states, but where the simulator can be put into them it
     v_t = argmin_v ‖f(x_t, v) − x_{t+1}‖²,   v in [-1, 1]ᵐ
 
 a bounded least-squares problem in m unknowns. A coarse look finds where to begin, Gauss–Newton with finite
-differences through `step` goes on from there. A control that does nothing (an engine below its threshold) is zero.
-What a demonstration does not tell (hidden variables, clipped velocities) leaves a residual, so every answer comes
-with its own.
+differences through `step` goes on from there. A control that does nothing (an engine below its threshold) stays
+where the coarse look left it. What a demonstration does not tell (hidden variables, clipped velocities) leaves a
+residual, so every answer comes with its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def explain(
 ) -> Explained:
     """Find the control of every demonstrated transition; `progress` hears (episodes done, episodes)."""
     N, T = len(demos), demos.horizon
-    scale = np.maximum(demos.states().astype(np.float64).std(axis=0), SCALE_FLOOR)
+    scale = scale_of(demos)
     controls = np.zeros((N, T, simulator.control_dim), np.float32)
     residuals = np.full((N, T), np.nan)
     for i, length in enumerate(demos.lengths):
@@ -54,6 +54,11 @@ def explain(
         if progress is not None:
             progress(i + 1, N)
     return Explained(controls, residuals)
+
+
+def scale_of(demos: Demonstrations) -> NDArray[np.float64]:
+    """Return the deviation of each coordinate over the demonstrations (n,), in which differences are measured."""
+    return np.maximum(demos.states().astype(np.float64).std(axis=0), SCALE_FLOOR)
 
 
 def explain_step(
@@ -79,7 +84,6 @@ def explain_step(
         slopes = np.stack([(r - miss(v + d)) / d.sum() for d in np.diag(inward)], axis=1)
         step = lsq_linear(slopes, r, (-1 - v - 1e-9, 1 - v + 1e-9), method="bvls").x
         trials = [np.clip(v + part * step, -1, 1) for part in (1.0, 0.5, 0.2)]
-        trials += [np.where(slopes.any(axis=0), u, 0.0) for u in trials[:1]]
         better = next(((u, q) for u in trials if (q := miss(u)) @ q < 0.999 * (r @ r)), None)
         if better is None:
             h /= 4  # contacts come and go within the difference: look closer

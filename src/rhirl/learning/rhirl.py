@@ -118,8 +118,8 @@ class RHIRL:
         restarted = episode != state.episode
         if restarted.any():
             U = jnp.where(restarted[:, None, None], 0.0, U)
-        # Samples drawn ahead do not know a new episode's plan, nor what a guide would do where the system is now.
-        self._V = None if restarted.any() or self._guide else V_next
+        # Samples drawn ahead do not know a new episode's plan.
+        self._V = None if restarted.any() else V_next
         self.state = LearnerState(
             network,
             average,
