@@ -3,10 +3,10 @@
     python benchmarks/baselines.py hopper/firl,gail,airl/0,0.5/0,1,2 --state /tmp/rivals --out runs.tar.gz
 
 A word TASK/METHODS/NOISES/SEEDS stands for runs; `0:0.5` in the place of a noise level re-optimises the cost
-learned at 0 under 0.5, and `gail+reward=negative` in the place of a method changes its settings. The runs of a
-method on a task share one process: their environments are stepped in a process each, and their updates are one
-compiled call under `jax.vmap`, so that a GPU has hardly more to do for six runs than for one. Everything else is
-that of `rhirl train`: presets, the order of events, the run directory.
+learned at 0 under 0.5; in the place of a method, `gail+reward=negative` changes its settings and `gail@paper` takes
+another preset. The runs of a method on a task share one process: their environments are stepped in a process each,
+and their updates are one compiled call under `jax.vmap`, so that a GPU has hardly more to do for six runs than for
+one. Everything else is that of `rhirl train`: presets, the order of events, the run directory.
 
 Runs live in `--state`, with checkpoints, and go on there when called again. Those that are finished are evaluated
 on 50 episodes, at their own noise and, where they learned without any, at that of `--levels` too. Written to

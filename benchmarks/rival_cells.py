@@ -12,7 +12,8 @@ from rhirl.experiments.plan import plan_run
 from rhirl.experiments.reoptimise import plan_reoptimisation
 from rhirl.experiments.run import RunConfig
 
-DEMONSTRATIONS = 10
+DEMONSTRATIONS = {"pendulum": 20}
+"""What a run learns from, as in `rhirl grid table1`; 10 on the other tasks."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class Cell:
     """The noise under which the cost learned at `noise` is re-optimised."""
     settings: tuple[str, ...] = ()
     """What is changed, as after `rhirl train --set`."""
+    preset: str = "default"
 
     @property
     def label(self) -> str:
-        """The method, with what is changed."""
-        return "-".join((self.method, *self.settings))
+        """The method, with its preset and what is changed."""
+        preset = () if self.preset == "default" else (self.preset,)
+        return "-".join((self.method, *preset, *self.settings))
 
     def learned(self, root: Path) -> RunDirectory:
         """Where the run lies that learns."""
@@ -56,8 +59,9 @@ class Cell:
         """Where this run lies, and what it does."""
         if self.onto is not None:
             return plan_reoptimisation(self.learned(root), self.onto)
+        episodes = DEMONSTRATIONS.get(self.task, 10)
         config = plan_run(
-            self.task, self.method, self.noise, self.seed, episodes=DEMONSTRATIONS, overrides=self.settings
+            self.task, self.method, self.noise, self.seed, self.preset, episodes=episodes, overrides=self.settings
         )
         return self.learned(root), config
 
@@ -66,6 +70,8 @@ def cells(word: str) -> Iterator[Cell]:
     """Read TASK/METHODS/NOISES/SEEDS."""
     task, methods, noises, seeds = word.split("/")
     for label, noise, seed in product(methods.split(","), noises.split(","), seeds.split(",")):
-        method, *settings = label.split("+")
+        name, *settings = label.split("+")
+        method, _, preset = name.partition("@")
         learned, _, onto = noise.partition(":")
-        yield Cell(task, method, float(learned), int(seed), float(onto) if onto else None, tuple(settings))
+        where = (float(learned), int(seed), float(onto) if onto else None)
+        yield Cell(task, method, *where, tuple(settings), preset or "default")
