@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 from jax import Array
 
-from rhirl.baselines.airl import AIRLConfig, Networks, advantage, logits
+from rhirl.baselines.airl import AIRL, AIRLConfig, Networks, advantage, logits
+from rhirl.baselines.airl import Parameters as AIRLParameters
 from rhirl.baselines.discriminator import adam, cross_entropy, descend, gradient_penalty, logit, loss
 from rhirl.baselines.episodes import Episodes, follow
 from rhirl.baselines.firl import covariance, surprise
 from rhirl.baselines.gail import form, recent
 from rhirl.baselines.practice import ImitationConfig, stationary
 from rhirl.costs import MLP, Cost, Normaliser
-from rhirl.rl import Actor, Replay, SACConfig, Transitions
+from rhirl.rl import Actor, Replay, SACConfig, Transitions, log_density
 from rhirl.rl.replay import insert, pack
 
 PLAIN = Normaliser(jnp.zeros(1), jnp.ones(1), jnp.asarray(100.0))
@@ -230,6 +231,32 @@ def test_airls_logits_and_their_gradients_are_finite_at_the_edge(u: float, absor
     value, gradient = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(networks, actor)
     assert np.isfinite(value)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+
+
+def test_airls_density_has_a_floor_where_controls_are_uniform_now_and_then() -> None:
+    """The density the discriminator is told is a mixture: of the policy's and of 2⁻ᵐ."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    networks = Networks(MLP.of(keys[0], 1, (8,)), MLP.of(keys[1], 1, (8,)))
+    actor = jax.tree.map(jnp.zeros_like, Actor.create(keys[2], 1, 2, (8,)))
+    x = jnp.ones((2, 1))
+    batch = Transitions(x, jnp.array([[0.0, 0.0], [0.999, 0.999]]), None, jnp.zeros(2), x)
+    own = np.asarray(log_density(actor, x, batch.u))
+    f = advantage(AIRLConfig(), networks, PLAIN, batch)
+    for share in (0.0, 0.05, 0.5):
+        told = f - logits(AIRLConfig(uniform=share, edge=0.0), networks, PLAIN, actor, batch)
+        np.testing.assert_allclose(np.exp(told), (1 - share) * np.exp(own) + share / 4, rtol=1e-4)
+
+
+def test_airls_unshaped_pay_at_an_end() -> None:
+    """Where r alone is paid, the last state is paid for ever as with the other methods."""
+    x, x_next = jnp.array([[1.0], [1.0]]), jnp.array([[2.0], [2.0]])
+    batch = Transitions(x, None, None, jnp.array([0.0, 1.0]), x_next)
+    parameters = AIRLParameters(PLAIN, Networks(linear([-3.0]), linear([0.5])), None)
+    sac = SACConfig(gamma=0.9)
+    paid = AIRL.reward(AIRLConfig(sac=sac, shaped=False), parameters, batch)
+    np.testing.assert_allclose(paid, [3.0, 3 + 6 * 9], rtol=1e-5)
+    paid = AIRL.reward(AIRLConfig(sac=sac, shaped=False, absorbing=False), parameters, batch)
+    np.testing.assert_allclose(paid, [3.0, 3.0], rtol=1e-5)
 
 
 def test_airls_advantage_at_an_end() -> None:

@@ -8,11 +8,15 @@ the smaller values; the learned cost is −r. Where an episode terminates, V(x')
 then on, r(x')/(1 − γ), or zero without `absorbing`.
 
 AIRL compares densities of controls, so demonstrations need them. Densities are those of commanded controls, while
-demonstrated ones are as executed; both are kept `edge` away from ±1, where a squashed Gaussian has none.
+demonstrated ones are as executed; both are kept `edge` away from ±1, where a squashed Gaussian has none. The
+density of a control that the policy has turned away from has no lower bound, be it in a demonstration or in an old
+transition of its own. `uniform` = ε gives it one: the discriminator is told π̃ = (1 − ε) π + ε 2⁻ᵐ, the density of a
+policy that acts at random once in 1/ε steps.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +28,7 @@ from rhirl.baselines.discriminator import adam, cross_entropy, descend, gradient
 from rhirl.baselines.gail import recent
 from rhirl.baselines.imitation import Imitator
 from rhirl.baselines.lesson import Lesson
-from rhirl.baselines.practice import ImitationConfig, Metrics
+from rhirl.baselines.practice import ImitationConfig, Metrics, stationary
 from rhirl.costs import MLP, Cost, Normaliser
 from rhirl.rl import Actor, Transitions, log_density
 
@@ -39,6 +43,8 @@ class AIRLConfig(ImitationConfig):
     """The discriminator sees so many of the latest transitions."""
     edge: float = 0.01
     """Controls are kept so far from ±1 when their density is taken."""
+    uniform: float = 0.0
+    """Share of uniformly random controls in the density π̃ that the discriminator is told."""
     shaped: bool = True
     """Whether the policy is paid f; otherwise r alone."""
 
@@ -74,7 +80,8 @@ class AIRL(Imitator[AIRLConfig]):
     def reward(config: AIRLConfig, parameters: Parameters, batch: Transitions) -> Array:
         """Pay f, or r alone."""
         if not config.shaped:
-            return -Cost(parameters.normalise, parameters.networks.cost)(batch.x)
+            cost = Cost(parameters.normalise, parameters.networks.cost)
+            return stationary(config, lambda x: -cost(x), batch)
         return advantage(config, parameters.networks, parameters.normalise, batch)
 
     @staticmethod
@@ -124,6 +131,10 @@ def advantage(config: AIRLConfig, networks: Networks, normalise: Normaliser, bat
 def logits(
     config: AIRLConfig, networks: Networks, normalise: Normaliser, actor: Actor, batch: Transitions
 ) -> Array:
-    """log D − log(1 − D) = f(x, x') − log π(u|x), finite whatever the control."""
+    """log D − log(1 − D) = f(x, x') − log π̃(u|x), finite whatever the control."""
     inside = jnp.clip(batch.u, config.edge - 1.0, 1.0 - config.edge)
-    return advantage(config, networks, normalise, batch) - log_density(actor, batch.x, inside)
+    log_pi = log_density(actor, batch.x, inside)
+    if config.uniform:
+        anything = -batch.u.shape[-1] * math.log(2.0)
+        log_pi = jnp.logaddexp(math.log1p(-config.uniform) + log_pi, math.log(config.uniform) + anything)
+    return advantage(config, networks, normalise, batch) - log_pi

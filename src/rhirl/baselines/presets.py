@@ -44,6 +44,12 @@ METHODS: dict[str, Settings] = {
 }
 """What differs from the defaults of a method's configuration, on every task."""
 
+TERMINATING_AIRL: Settings = {"uniform": 0.05, "absorbing": False}
+"""AIRL where episodes can end, with temperature 1: its discriminator compares f with log π, so the policy has to be
+as random as f says, as in the theory. With a learned temperature the policy stays narrow whatever f says, and its
+density alone tells most of the two sides apart. What an end is worth is left to V: a last state that is paid for
+ever weighs 1/(1 − γ) times as much as any other step. The three were found together (docs/baselines.md)."""
+
 PAPER_RATES = {"pendulum": 1e-4, "lunar_lander": 1e-3, "hopper": 1e-5, "walker2d": 1e-5, "ant": 3e-4, "ant27": 3e-4}
 """The paper's learning rates of SAC."""
 PAPER_REWARD_RATES = {"ant": 1e-4, "ant27": 1e-4}
@@ -57,8 +63,11 @@ def presets(method: str, task: str) -> Mapping[str, Settings]:
         published = {"hidden": hidden, "lr": 1e-3, "weight_decay": 0.0, "batch": 1000, "epochs": 10_000}
         return {"default": {**METHODS["bc"]}, "paper": published}
     common = {"steps": STEPS.get(task, 3_000_000), "hidden": hidden}
+    default = {**common, "sac": SAC.get(task, LOCOMOTION), **METHODS[method]}
+    if method == "airl" and task != "pendulum":
+        default |= {**TERMINATING_AIRL, "sac": {**default["sac"], "temperature": 1.0}}
     return {
-        "default": {**common, "sac": SAC.get(task, LOCOMOTION), **METHODS[method]},
+        "default": default,
         "paper": {**common, **_published(method, task)},
     }
 
