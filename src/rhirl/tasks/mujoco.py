@@ -35,11 +35,12 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
             "planner": {"M": 100, **planner},
-            "deploy": {"M": 200, **planner},
+            "deploy": {"M": 200, **planner, "draws": 2},
             "parallel": 8,
             "starts": 0.5,
             "penalty": 1.0,
             **common,
+            "hidden": (128, 128),
             "lr": 3e-4,
             "decay": True,
             "relearn": 400,
