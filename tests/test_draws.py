@@ -39,7 +39,7 @@ class Cliff:
         self.asked = controls
         steps = np.cumsum(np.clip(controls, -1, 1) / 5, axis=1)
         x = np.concatenate([np.zeros_like(steps[:, :1]), steps], axis=1) + state
-        return Rollout(x.astype(np.float32), np.ones(len(x), bool), (x[..., 0] >= 1).any(axis=1))
+        return Rollout(x.astype(np.float32), np.ones(len(x), bool), np.logical_or.reduce(x[..., 0] >= 1, axis=1))
 
 
 def controller(draws: int, noise: float = NOISE, M: int = 200) -> Controller:
