@@ -1,13 +1,13 @@
-"""GAIL's environment steps per second beside that of the `imitation` library, at equal settings, in one run.
+"""GAIL and AIRL beside those of the `imitation` library: environment steps per second at equal settings in one run.
 
     python benchmarks/baselines_speed.py --python PYTHON --out results/bench/baselines.json
 
 PYTHON is an interpreter that has imitation 1.0.1, which needs older versions of Gymnasium and stable-baselines3 and
 so an environment of its own. Both learn on Pendulum with the same work to do: eight environments, one SAC update of
-256 transitions per step, 64 updates of a state-only (64, 64) discriminator on 256 + 256 states every 128 steps, no
-gradient penalty. Each waits in a process of its own and they are asked in turn, the order changing every time, so
-that what else the machine does falls on both alike. Reported are medians over the repetitions: speeds, and ratios
-within one repetition.
+256 transitions per step, 64 updates of a state-only (64, 64) discriminator, or of AIRL's reward and potential, on
+256 + 256 states every 128 steps, no gradient penalty. Each waits in a process of its own; they are asked in turn,
+the order changing every time, so that what else the machine does falls on both alike. Reported are medians over the
+repetitions: speeds, and ratios within one repetition. `imitation` has no f-IRL.
 
 Then the methods by themselves, each with its `default` preset on Hopper: what a million environment steps take.
 """
@@ -33,21 +33,31 @@ import numpy as np
 SIZES = {"small": 64, "large": 256}
 """Width of the two hidden layers of policy and critics."""
 METHODS = ("firl", "gail", "airl")
+COMPARED = ("gail", "airl")
 WARM_UP = 24
 """Iterations before a method is timed: the first twenty explore at random."""
 PACKAGES = {"ours": ("jax", "gymnasium"), "imitation": ("imitation", "stable_baselines3", "torch", "gymnasium")}
 ENVS, ROUND, BATCH, UPDATES, HORIZON = 8, 128, 256, 64, 100
 
 
-def ours(width: int) -> Callable[[], int]:
+def ours(method: str, width: int) -> Callable[[], int]:
     """Return a function that makes a round and returns its environment steps."""
-    from rhirl.baselines import GAIL, GAILConfig
+    from rhirl.baselines import AIRL, GAIL, AIRLConfig, GAILConfig
     from rhirl.demos import load_demos
     from rhirl.rl import SACConfig
 
     sac = SACConfig(hidden=(width, width), batch=BATCH, envs=ENVS, round_steps=ROUND // ENVS, random_steps=ROUND)
-    config = GAILConfig(sac=sac, hidden=(64, 64), batch=BATCH, updates=UPDATES, gradient_penalty=0.0)
-    learner = GAIL(lambda: gymnasium.make("Pendulum-v1"), load_demos("pendulum", episodes=10), config)
+    equal: dict[str, Any] = {"sac": sac, "hidden": (64, 64), "batch": BATCH, "updates": UPDATES}
+    demos = load_demos("pendulum", episodes=10, everything=True)
+
+    def make() -> gymnasium.Env[Any, Any]:
+        return gymnasium.make("Pendulum-v1")
+
+    learner: AIRL | GAIL
+    if method == "airl":
+        learner = AIRL(make, demos, AIRLConfig(**equal, gradient_penalty=0.0))
+    else:
+        learner = GAIL(make, demos, GAILConfig(**equal, gradient_penalty=0.0))
 
     def work() -> int:
         learner.step().get("loss", np.zeros(())).item()
@@ -56,12 +66,12 @@ def ours(width: int) -> Callable[[], int]:
     return work
 
 
-def imitation(width: int) -> Callable[[], int]:
+def imitation(method: str, width: int) -> Callable[[], int]:
     """Return the same for the other library."""
     sb3, types = import_module("stable_baselines3"), import_module("imitation.data.types")
     vectors = import_module("stable_baselines3.common.vec_env")
     nets = import_module("imitation.rewards.reward_nets")
-    gail = import_module("imitation.algorithms.adversarial.gail")
+    trainers = import_module(f"imitation.algorithms.adversarial.{method}")
     venv = vectors.DummyVecEnv([lambda: gymnasium.make("Pendulum-v1", max_episode_steps=HORIZON)] * ENVS)
     generator = sb3.SAC(
         "MlpPolicy",
@@ -81,12 +91,17 @@ def imitation(width: int) -> Callable[[], int]:
         dones=np.zeros(steps, bool),
     )
     spaces = (venv.observation_space, venv.action_space)
-    trainer = gail.GAIL(
+    if method == "airl":
+        sizes = {"reward_hid_sizes": (64, 64), "potential_hid_sizes": (64, 64)}
+        reward = nets.BasicShapedRewardNet(*spaces, use_action=False, **sizes)
+    else:
+        reward = nets.BasicRewardNet(*spaces, use_action=False, hid_sizes=(64, 64))
+    trainer = getattr(trainers, method.upper())(
         demonstrations=demonstrations,
         demo_batch_size=BATCH,
         venv=venv,
         gen_algo=generator,
-        reward_net=nets.BasicRewardNet(*spaces, use_action=False, hid_sizes=(64, 64)),
+        reward_net=reward,
         gen_train_timesteps=ROUND,
         n_disc_updates_per_round=UPDATES,
         gen_replay_buffer_capacity=100_000,
@@ -124,10 +139,10 @@ def time_method(method: str, iterations: int) -> dict[str, float]:
     return {"steps_per_s": speed, "hours_per_million_steps": 1e6 / speed / 3600}
 
 
-def serve(library: str, size: str) -> None:
+def serve(library: str, method: str, size: str) -> None:
     """Be one library: for every line, work for so many seconds and answer with steps per second."""
     talk, sys.stdout = sys.stdout, sys.stderr  # before anything is built: loggers keep the one they find
-    work = (ours if library == "ours" else imitation)(SIZES[size])
+    work = (ours if library == "ours" else imitation)(method, SIZES[size])
     for _ in range(4):
         work()
     print(json.dumps({package: version(package) for package in PACKAGES[library]}), file=talk, flush=True)
@@ -142,10 +157,10 @@ def serve(library: str, size: str) -> None:
 class Worker:
     """A process that serves."""
 
-    def __init__(self, python: str, library: str, size: str, threads: int) -> None:
+    def __init__(self, python: str, library: str, method: str, size: str, threads: int) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = [python, __file__, "--serve", library, size]
+        command = [python, __file__, "--serve", library, method, size]
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, **pipes)
 
     def answer(self) -> Any:
@@ -162,11 +177,11 @@ class Worker:
         return float(self.answer())
 
 
-def compare(python: str, size: str, repetitions: int, seconds: float, threads: int) -> dict[str, Any]:
-    """Measure both at one size."""
+def compare(python: str, method: str, size: str, repetitions: int, seconds: float, threads: int) -> dict[str, Any]:
+    """Measure a method of both at one size."""
     workers = {
-        "ours": Worker(sys.executable, "ours", size, threads),
-        "imitation": Worker(python, "imitation", size, threads),
+        "ours": Worker(sys.executable, "ours", method, size, threads),
+        "imitation": Worker(python, "imitation", method, size, threads),
     }
     versions = {name: worker.answer() for name, worker in workers.items()}
     speeds: dict[str, list[float]] = {name: [] for name in workers}
@@ -198,22 +213,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--iterations", type=int, default=30, help="of each method by itself")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--serve", nargs=2, help="library and size")
+    parser.add_argument("--serve", nargs=3, help="library, method and size")
     options = parser.parse_args()
     if options.serve:
         serve(*options.serve)
         return
-    found = {
-        size: compare(options.python, size, options.repetitions, options.seconds, options.threads) for size in SIZES
-    }
+    how = (options.repetitions, options.seconds, options.threads)
+    found = {method: {size: compare(options.python, method, size, *how) for size in SIZES} for method in COMPARED}
     methods = {method: time_method(method, options.iterations) for method in METHODS}
     surroundings = {"cores": len(os.sched_getaffinity(0)), "threads": options.threads, "load": os.getloadavg()}
     result: dict[str, Any] = {**surroundings, **found, "methods_on_hopper": methods}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n")
-    for size in SIZES:
-        print(size, json.dumps(result[size]["steps_per_s"]), "ratio", round(result[size]["ratio"], 2))
+    for method in COMPARED:
+        for size, at in found[method].items():
+            print(method, size, json.dumps(at["steps_per_s"]), "ratio", round(at["ratio"], 2))
     for method, timed in methods.items():
         print(method, json.dumps(timed))
 
