@@ -62,8 +62,6 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     acting = episodes * task.T // task.hold * config.acting.M * config.acting.K
-    if cell.noise > 0:
-        acting *= config.acting.draws
     return config.M_s * (learning + acting) / speed
 
 

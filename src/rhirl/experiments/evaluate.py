@@ -36,12 +36,11 @@ def evaluate(
     return np.array(returns)
 
 
-def load_agent(run: RunDirectory, noise: float | None = None) -> tuple[Task, Agent]:
-    """Make the agent a run has learned, to act under control noise σ; by default that of its demonstrations."""
+def load_agent(run: RunDirectory) -> tuple[Task, Agent]:
+    """Make the agent a run has learned."""
     config = run.config()
-    level = config.noise if noise is None else noise
     task, method = get_task(config.task), get_method(config.method)
-    return task, method.load(task, run, build(method.config, config.hyper), config.seed, level)
+    return task, method.load(task, run, build(method.config, config.hyper), config.seed)
 
 
 def evaluate_run(
@@ -64,8 +63,8 @@ def evaluate_run(
         policy: The run of a policy that was optimised anew for this run's cost, to be evaluated in its place.
     """
     config = run.config()
+    task, agent = load_agent(policy or run)
     level = config.noise if noise is None else noise
-    task, agent = load_agent(policy or run, level)
     seeds = episode_seeds(EVALUATION, seed, episodes)
     returns = evaluate(task, agent, seeds, level, progress)
     result = {

@@ -36,8 +36,8 @@ class Method:
     presets: Callable[[Task], Mapping[str, Mapping[str, Any]]]
     """Its presets for a task, by name."""
     start: Start
-    load: Callable[[Task, RunDirectory, Any, int, float], Agent]
-    """(task, run, configuration, seed, control noise) → the agent a run has learned, to act under this noise."""
+    load: Callable[[Task, RunDirectory, Any, int], Agent]
+    """(task, run, configuration, seed) → the agent a run has learned."""
     prepare: Prepare | None = None
     """What has to be in the run directory before it starts."""
     needs_controls: bool = False

@@ -111,8 +111,7 @@ class Planning:
     def agent(self) -> PlanningAgent:
         """Plan with the cost as it is now."""
         rhirl = self.rhirl
-        cost, config = rhirl.learned_cost, rhirl.config
-        return planning_agent(rhirl.simulator, cost, config, rhirl.seed, rhirl.proposal, rhirl.noise)
+        return planning_agent(rhirl.simulator, rhirl.learned_cost, rhirl.config, rhirl.seed, rhirl.proposal)
 
     def save(self, run: RunDirectory) -> None:
         """Write the cost, and the proposal if there is one."""
@@ -124,18 +123,16 @@ class Planning:
         """Nothing to release."""
 
 
-def load_planner(task: Task, run: RunDirectory, config: Config, seed: int, noise: float) -> Agent:
-    """Plan with the cost a run has learned, for a system with this control noise."""
-    return planning_agent(task.simulator(), load_cost(run.cost), config, seed, proposal_of(run, config), noise)
+def load_planner(task: Task, run: RunDirectory, config: Config, seed: int) -> Agent:
+    """Plan with the cost a run has learned."""
+    return planning_agent(task.simulator(), load_cost(run.cost), config, seed, proposal_of(run, config))
 
 
 def planning_agent(
-    simulator: Any, cost: Cost, config: Config, seed: int, proposal: Proposal | None, noise: float = 0.0
+    simulator: Any, cost: Cost, config: Config, seed: int, proposal: Proposal | None
 ) -> PlanningAgent:
     """Act in the environment by planning with a cost."""
-    controller = Controller(
-        simulator, cost, config.acting, M_s=config.M_s, noise=noise, seed=seed, proposal=proposal
-    )
+    controller = Controller(simulator, cost, config.acting, M_s=config.M_s, seed=seed, proposal=proposal)
     return PlanningAgent(controller, simulator)
 
 

@@ -150,6 +150,6 @@ def start_reoptimising(
     return learner
 
 
-def load_policy(task: Task, run: RunDirectory, config: Any, seed: int, noise: float) -> Agent:
+def load_policy(task: Task, run: RunDirectory, config: Any, seed: int) -> Agent:
     """Follow the policy a run has learned."""
     return PolicyAgent(Policy.load(run.policy))

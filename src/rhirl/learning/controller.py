@@ -25,7 +25,6 @@ class Controller:
         cost: Any JAX function g: (..., n) → (...).
         planner: How to sample and weigh.
         M_s: Rollouts per sequence, for simulators with noise of their own.
-        noise: Standard deviation σ of the control noise the system has; `Planner.draws` of it are planned for.
         seed: Of the planner's samples.
         proposal: The policy that guides a share of the samples, where the planner asks for one.
     """
@@ -37,7 +36,6 @@ class Controller:
         planner: Planner,
         *,
         M_s: int = 1,
-        noise: float = 0.0,
         seed: int = 0,
         proposal: Proposal | None = None,
     ) -> None:
@@ -47,8 +45,7 @@ class Controller:
         partial_of: Any = jax.tree_util.Partial
         self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
         self.planner = planner
-        self.noise = noise
-        self.M_s = M_s if noise == 0 else M_s * planner.draws
+        self.M_s = M_s
         self.reset(seed)
 
     def reset(self, seed: int = 0) -> None:
@@ -61,24 +58,12 @@ class Controller:
         """Plan from a state of the simulator and return the first control u (m,) in [-1, 1]."""
         guide = self._guide and self._guide.plan(state)
         V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner, guide)
-        rollout = self.simulator.rollout(state, self._repeated(np.asarray(V)), seed=self._steps)
-        usable = rollout.usable(self.planner.survive, self.M_s)
+        controls = np.repeat(np.asarray(V), self.M_s, axis=0)
+        rollout = self.simulator.rollout(state, controls, seed=self._steps)
+        usable = rollout.usable(self.planner.survive)
         self._U, u = _plan(self.cost, self._U, V, rollout.observations, usable, self.planner, self.M_s)
         self._steps += 1
         return np.asarray(u)
-
-    def _repeated(self, V: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Repeat each sequence M_s times, (M · M_s, K, m), under noise if there are draws of it.
-
-        A plan that leads along an edge looks as good as any until noise pushes it over. All sequences meet the same
-        draws: what differs between them is not luck.
-        """
-        controls = np.repeat(V, self.M_s, axis=0)
-        if self.noise == 0 or self.planner.draws == 1:
-            return controls
-        rng = np.random.default_rng([self._seed, self._steps])
-        luck = self.noise * rng.standard_normal((self.M_s, *V.shape[1:]))
-        return np.asarray(controls + np.tile(luck, (len(V), 1, 1)), np.float32)
 
 
 @partial(jax.jit, static_argnames="planner")

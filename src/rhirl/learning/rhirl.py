@@ -47,8 +47,7 @@ class RHIRL:
         simulator: The black-box system; the learner plans through `rollout` and acts through `step`.
         demos: Demonstrated observations.
         config: Hyper-parameters.
-        noise: Standard deviation σ of the system's own control noise. The learner only feels it; who
-            acts with what was learned is told, to plan for it (`Planner.draws`).
+        noise: Standard deviation σ of the system's own control noise. The learner never sees it; it only feels it.
         seed: Of everything random.
         proposal: The policy that guides a share of the samples, where the planner asks for one (`guided`).
     """
@@ -157,7 +156,6 @@ class RHIRL:
                 self.learned_cost,
                 self.config.acting,
                 M_s=self.config.M_s,
-                noise=self.noise,
                 seed=self.seed,
                 proposal=self.proposal,
             )
@@ -226,7 +224,7 @@ class RHIRL:
         observations = np.stack([r.observations for r in rollouts])
         if not valid.all():
             observations[~valid] = 0  # their weight is zero, and zero times NaN would still be NaN
-        usable = np.stack([r.usable(self.config.planner.survive, self.config.M_s) for r in rollouts])
+        usable = np.stack([r.usable(self.config.planner.survive) for r in rollouts])
         return observations, usable, int(np.count_nonzero(~valid))
 
     def _execute(

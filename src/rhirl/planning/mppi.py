@@ -56,8 +56,6 @@ class Planner:
     """Polynomial order of the Savitzky–Golay filter."""
     survive: bool = False
     """Give no weight to rollouts that end the task early, while one does not; for tasks an expert never ends."""
-    draws: int = 1
-    """Rollouts of each sequence when acting under control noise, each with noise of its own, to plan for all."""
 
     def __post_init__(self) -> None:
         _require(self.K >= 1, f"K (the horizon) must be at least 1, not {self.K}")
@@ -65,7 +63,6 @@ class Planner:
         _require(self.beta > 0, f"beta must be positive, not {self.beta}: without exploration there is no gradient")
         _require(0 <= self.alpha <= 1, f"alpha is a probability, not {self.alpha}")
         _require(0 <= self.guided <= 1, f"guided is a share, not {self.guided}")
-        _require(self.draws >= 1, f"draws must be at least 1, not {self.draws}")
         _require(self.lam > 0, f"lam (λ) must be positive, not {self.lam}")
         _require(self.ess is None or 0 < self.ess <= 1, f"ess is a fraction of M in (0, 1], not {self.ess}")
         _require(

@@ -32,15 +32,12 @@ class Rollout(NamedTuple):
     ended: NDArray[np.bool_] | None = None
     """(M,) True where the task would end on the way (a fall, a landing); None where the simulator does not tell."""
 
-    def usable(self, survive: bool, M_s: int = 1) -> NDArray[np.bool_]:
-        """(M,) Which rollouts are plans: the valid ones or, to survive, those of sequences that end least often.
-
-        Each M_s rollouts in a row are of one sequence. With M_s = 1, those that do not end, if there are any.
-        """
+    def usable(self, survive: bool) -> NDArray[np.bool_]:
+        """(M,) Which rollouts are plans: the valid ones or, to survive, those that do not end, if there are any."""
         if not survive or self.ended is None:
             return self.valid
-        ends = np.count_nonzero((self.ended | ~self.valid).reshape(-1, M_s), axis=1)
-        return self.valid & np.repeat(ends == ends.min(), M_s)
+        alive = self.valid & ~self.ended
+        return alive if alive.any() else self.valid
 
 
 @runtime_checkable

@@ -35,7 +35,7 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
             "planner": {"M": 100, **planner},
-            "deploy": {"M": 200, **planner, "draws": 2},
+            "deploy": {"M": 200, **planner},
             "parallel": 8,
             "starts": 0.5,
             "penalty": 1.0,
