@@ -61,11 +61,19 @@ def film(run: RunDirectory) -> bytes:
 
 def _shoot(task: Task, agent: Agent, noise: float, seed: int) -> list[Image.Image]:
     env = Filming(task.make_env(render_mode="rgb_array"))
+    follow(env)
     try:
         run_episode(env, agent, horizon=min(task.T, STEPS), noise=noise, seed=seed)
     finally:
         env.close()
     return env.frames
+
+
+def follow(env: gymnasium.Env[Any, Any]) -> None:
+    """Look through the model's own camera, which goes with a MuJoCo robot; Gymnasium's stays where it began."""
+    inner: Any = env.unwrapped
+    if hasattr(inner, "mujoco_renderer") and inner.model.ncam > 0:
+        inner.mujoco_renderer.camera_id = 0
 
 
 def _side_by_side(shots: list[list[Image.Image]], names: tuple[str, ...]) -> bytes:
