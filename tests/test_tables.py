@@ -120,7 +120,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
     ("task", "method", "noise", "ratio", "deviation"),
     [
         ("hopper", "rhirl", 0.0, 0.863, 0.169),
-        ("hopper", "rhirl", 0.2, 0.894, 0.071),
+        ("hopper", "rhirl", 0.2, 0.889, 0.036),
         ("hopper", "rhirl", 0.5, 0.751, 0.071),
         ("hopper", "firl", 0.0, 0.977, 0.006),
         ("hopper", "firl", 0.5, 0.899, 0.087),
