@@ -47,7 +47,7 @@ def ours(method: str, width: int) -> Callable[[], int]:
     from rhirl.rl import SACConfig
 
     sac = SACConfig(hidden=(width, width), batch=BATCH, envs=ENVS, round_steps=ROUND // ENVS, random_steps=ROUND)
-    equal: dict[str, Any] = {"sac": sac, "hidden": (64, 64), "batch": BATCH, "updates": UPDATES}
+    equal: dict[str, Any] = {"hidden": (64, 64), "batch": BATCH, "updates": UPDATES, "gradient_penalty": 0.0}
     demos = load_demos("pendulum", episodes=10, everything=True)
 
     def make() -> gymnasium.Env[Any, Any]:
@@ -55,9 +55,9 @@ def ours(method: str, width: int) -> Callable[[], int]:
 
     learner: AIRL | GAIL
     if method == "airl":
-        learner = AIRL(make, demos, AIRLConfig(**equal, gradient_penalty=0.0))
+        learner = AIRL(make, demos, AIRLConfig(sac=sac, **equal))
     else:
-        learner = GAIL(make, demos, GAILConfig(**equal, gradient_penalty=0.0))
+        learner = GAIL(make, demos, GAILConfig(sac=sac, **equal))
 
     def work() -> int:
         learner.step().get("loss", np.zeros(())).item()
