@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rhirl.demos import load_demos
-from rhirl.simulators import InvertibleSimulator
+from rhirl.simulators import InvertibleSimulator, expected_step
 from rhirl.simulators.lunar_lander import LunarLanderSimulator
 
 SIMULATOR = LunarLanderSimulator(threads=1)
@@ -51,3 +51,29 @@ def test_it_says_that_it_can_and_what_it_cannot() -> None:
     for nonsense in (np.zeros(7), np.full(8, np.nan)):
         with pytest.raises(ValueError, match="8 finite numbers"):
             SIMULATOR.state_from_observation(nonsense)
+
+
+def test_near_a_state_that_stands_the_lander_stands_at_once() -> None:
+    """Its legs and what they touch are not observed: they are taken from where it stood a step ago."""
+    state = SIMULATOR.state_from_observation(load_demos("lunar_lander", noise=0.0).observations[0, LANDED])
+    for _ in range(10):
+        state = SIMULATOR.step(state, np.full(2, -0.4))
+    assert state.touched.tolist() == [False, True, True]
+    seen = SIMULATOR.observe(state)
+    again = SIMULATOR.state_from_observation(seen, near=state)
+    np.testing.assert_allclose(SIMULATOR.observe(again), seen, atol=1e-5)
+    V = np.random.default_rng(0).uniform(-1, 1, (4, 15, 2))
+    truth, repeated, alone = (
+        SIMULATOR.rollout(start, V).observations for start in (state, again, SIMULATOR.state_from_observation(seen))
+    )
+    np.testing.assert_allclose(repeated, truth, atol=1e-3)
+    assert np.abs(alone - truth).max() > 0.5
+
+
+def test_the_mean_step_has_no_dispersion() -> None:
+    state, v = SIMULATOR.reset(0), np.array([1.0, 0.0])
+    mean = SIMULATOR.observe(expected_step(SIMULATOR)(state, v))
+    np.testing.assert_array_equal(mean, SIMULATOR.rollout(state, v[None, None]).observations[0, 1])
+    draws = np.array([SIMULATOR.observe(SIMULATOR.step(state, v, seed=i)) for i in range(200)])
+    assert draws.std(axis=0)[3] > 0.005
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=4 * draws.std(axis=0).max() / np.sqrt(200))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rhirl.simulators import expected_step
 from rhirl.simulators.mujoco import MujocoSimulator
 from test_simulator_mujoco import ANT, CHEETAH, HOPPER, HUMANOID, WALKER, Task, run_episode
 
@@ -110,6 +111,7 @@ def test_process_noise_comes_from_the_seed_alone(task: Task, options: dict[str, 
     after = one.step(state, V[0, 0], seed=7)
     np.testing.assert_array_equal(one.observe(after), one.rollout(state, V[:1, :1], seed=7).observations[0, 1])
     assert np.abs(after - quiet.step(state, V[0, 0])).max() > 1e-3
+    np.testing.assert_array_equal(expected_step(one)(state, V[0, 0]), quiet.step(state, V[0, 0]))
 
 
 def test_process_noise_has_the_covariance_of_random_forces() -> None:
@@ -146,6 +148,23 @@ def test_a_state_comes_back_from_its_observation(task: Task) -> None:
         np.testing.assert_allclose(predicted, expected, rtol=1e-6, atol=1e-6)
         compared += 1
     assert compared >= 3
+
+
+def test_a_clipped_velocity_comes_back_from_a_state_nearby() -> None:
+    """Hopper shows at most 10 rad/s. What turned faster a moment ago is taken to turn as fast as it did then."""
+    sim = HOPPER.simulator()
+    x = np.zeros(11)
+    x[[0, -1]] = 1.2, 10.0
+    slow = sim.state_from_observation(x)
+    velocity = np.flatnonzero(slow == 10.0)
+    fast = slow.copy()
+    fast[velocity] = 12.5
+    again = sim.state_from_observation(x, near=fast)
+    assert again[velocity] == 12.5
+    np.testing.assert_array_equal(sim.observe(again), x)
+    assert sim.state_from_observation(x, near=slow)[velocity] == 10.0
+    x[-1] = 9.0
+    assert sim.state_from_observation(x, near=fast)[velocity] == 9.0
 
 
 def test_a_state_comes_back_from_a_recorded_observation_without_forces() -> None:

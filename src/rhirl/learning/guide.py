@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.planning import Planner
-from rhirl.simulators import Simulator, State
+from rhirl.simulators import Simulator, State, expected_step
 
 Proposal = Callable[[NDArray[Any]], NDArray[Any]]
 """π: observation (n,) → control (m,) in [-1, 1]."""
@@ -44,11 +44,11 @@ class Guide:
 
     def plan(self, state: State) -> NDArray[np.float32]:
         """Follow π for K steps: v_k = π(x_k), x_{k+1} = f(x_k, v_k). Returns (K, m)."""
-        V = np.empty((self.K, self.simulator.control_dim), np.float32)
+        V, step = np.empty((self.K, self.simulator.control_dim), np.float32), expected_step(self.simulator)
         for k in range(self.K):
             V[k] = self.proposal(self.simulator.observe(state))
             try:
-                state = self.simulator.step(state, V[k])
+                state = step(state, V[k])
             except RuntimeError:  # the simulation diverged, and so will the rollouts that follow it there
                 V[k + 1 :] = V[k]
                 break

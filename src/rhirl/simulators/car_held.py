@@ -62,8 +62,8 @@ class HeldCarRacingSimulator(CarRacingSimulator):
             self._played[_name(frame)] = seed, car
         return frames
 
-    def state_from_observation(self, observation: ArrayLike) -> CarState:
-        """Return the state behind a frame that was played."""
+    def state_from_observation(self, observation: ArrayLike, near: CarState | None = None) -> CarState:
+        """Return the state behind a frame that was played, all of it, so that `near` is not asked."""
         found = self._played.get(_name(np.asarray(observation)))
         if found is None:
             raise ValueError("only a frame that this simulator has played can be traced back to its state")

@@ -83,6 +83,10 @@ class LunarLanderSimulator:
             dispersion = np.random.default_rng(seed).uniform(-1.0, 1.0, 2)
         return self._advance(state, V, dispersion)
 
+    def mean_step(self, state: LanderState, control: ArrayLike) -> LanderState:
+        """Advance by 0.02 s without dispersion."""
+        return self.step(state, control, dispersion=np.zeros(2))
+
     def terminated(self, state: LanderState) -> bool:
         """Tell whether the lander crashed, left the view sideways, or has come to rest."""
         return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= 1.0 or not state.awake[0])
@@ -139,20 +143,23 @@ class LunarLanderSimulator:
 
         write_world(env, _checked(state), self.gravity)
 
-    def state_from_observation(self, observation: NDArray[Any]) -> LanderState:
-        """Return a state with the pose and velocity of an observation (8,), its legs as they hang in flight.
+    def state_from_observation(self, observation: NDArray[Any], near: LanderState | None = None) -> LanderState:
+        """Return a state with the pose and velocity of an observation (8,).
 
-        The observation does not tell the terrain, which is random but for the flat pad: one of a thousand is chosen
-        by the observation itself, so that the same observation always gives the same state.
+        The observation tells neither how the legs hang nor the terrain. Both are as in `near`, and so is what
+        touches the ground. Without it the legs hang as they do in flight, and the terrain, which is random but for
+        the flat pad, is one of a thousand, chosen by the observation itself: the same one always gives the same
+        state.
         """
         from rhirl.simulators.box2d.inverse import invert_observation
 
         x = np.asarray(observation, np.float64)
         if x.shape != self.observation_shape or not np.isfinite(x).all():
             raise ValueError("an observation of the lunar lander is 8 finite numbers")
-        terrain = zlib.crc32(x.astype(np.float32).tobytes()) % 1000
-        flying = self._advance(self.reset(terrain), np.zeros((1, LEGS_SETTLE, 2), np.float32), np.zeros(2))
-        return invert_observation(flying, x)
+        if near is None:
+            terrain = zlib.crc32(x.astype(np.float32).tobytes()) % 1000
+            near = self._advance(self.reset(terrain), np.zeros((1, LEGS_SETTLE, 2), np.float32), np.zeros(2))
+        return invert_observation(near, x)
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that is simulated."""

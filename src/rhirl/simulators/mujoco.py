@@ -134,6 +134,13 @@ class MujocoSimulator:
 
     def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
         """Execute one control v (m,) as the environment would, whatever model the rollouts use."""
+        return self._advance(state, control, self._forces(self._layout.check(state), seed, 1, 1))
+
+    def mean_step(self, state: State, control: NDArray[Any]) -> State:
+        """Execute one control v (m,) without process noise."""
+        return self._advance(state, control, None)
+
+    def _advance(self, state: State, control: NDArray[Any], forces: NDArray[np.float64] | None) -> State:
         x = self._layout.check(state)
         v = check_controls(np.clip(control, -1, 1)[None, None], self.control_dim)
         if np.isnan(v).any():
@@ -141,7 +148,6 @@ class MujocoSimulator:
         model, data = self._env.model, self._env.data
         self._layout.write(model, data, x)
         data.warning.number[:] = 0
-        forces = self._forces(x, seed, 1, 1)
         if forces is not None:
             data.qfrc_applied[:] = forces[0, 0]
         with quiet():
@@ -186,18 +192,19 @@ class MujocoSimulator:
         mujoco.mj_forward(inner.model, inner.data)
         self._layout.write(inner.model, inner.data, x)
 
-    def state_from_observation(self, observation: NDArray[Any]) -> State:
+    def state_from_observation(self, observation: NDArray[Any], near: State | None = None) -> State:
         """Return a state with this observation (n,), standing at the origin.
 
-        The dynamics do not feel the horizontal root position that observations leave out. Velocities are taken as
-        observed, so those that the environment clips come back clipped, and the contact solver starts cold.
+        The dynamics do not feel the horizontal root position that observations leave out. Velocities that the
+        environment clips are as in `near` if they lie beyond there too, else as observed. The contact solver starts
+        cold.
         """
         x = np.asarray(observation, np.float64)
         if x.shape != self.observation_shape or not np.isfinite(x).all():
             raise ValueError(f"an observation of {self.env_id} is {self.observation_shape[0]} finite numbers")
         if self._rule is None:
             raise ValueError(f"{self.env_id} computes its observation from the state: no state follows from it")
-        return invert_observation(self._env, self._layout, self._rule, x)
+        return invert_observation(self._env, self._layout, self._rule, x, near)
 
     def bare_rollout(self, state: State, controls: NDArray[Any]) -> Callable[[], object]:
         """Prepare the same physics with the bare engine, `mujoco.batch`: what benchmarks compare with."""

@@ -13,12 +13,18 @@ from rhirl.simulators.mujoco_state import StateLayout
 
 
 def invert_observation(
-    env: Any, layout: StateLayout, rule: ObservationRule, x: NDArray[np.float64]
+    env: Any,
+    layout: StateLayout,
+    rule: ObservationRule,
+    x: NDArray[np.float64],
+    near: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Return the state with observation x (n,) at the origin, or say what the observation does not tell.
 
-    The environment `env` is used to compute it, and left there.
+    What x shows at its bounds may lie beyond them, and does if the state `near` lies beyond them there. The
+    environment `env` is used to compute it, and left there.
     """
+    x = x if near is None else unclip(layout, rule, x, near)
     mujoco.mj_resetData(env.model, env.data)
     needed = {"qpos": set(range(env.model.nq)) - horizontal_root(env.model), "qvel": set(range(env.model.nv))}
     values = {}
@@ -36,6 +42,20 @@ def invert_observation(
         entries = rule.entries(field)
         state[layout[field]][rule.index[entries]] = x[entries]
     return state
+
+
+def unclip(
+    layout: StateLayout, rule: ObservationRule, x: NDArray[np.float64], near: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Replace the entries of x (n,) that are clipped by those of a state whose own are clipped alike."""
+    unseen = x.copy()
+    for field in rule.fields:
+        entries = rule.entries(field)
+        there = near[layout[field]][rule.index[entries]]
+        low, high = rule.low[entries], rule.high[entries]
+        beyond = ((x[entries] <= low) & (there < low)) | ((x[entries] >= high) & (there > high))
+        unseen[entries[beyond]] = there[beyond]
+    return unseen
 
 
 def horizontal_root(model: mujoco.MjModel) -> set[int]:

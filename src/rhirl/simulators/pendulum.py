@@ -20,6 +20,7 @@ from rhirl.simulators.checks import check_controls, check_state
 from rhirl.simulators.protocol import Rollout
 
 MAX_TORQUE = np.float32(2.0)
+NO_NOISE = np.zeros((0, 0))
 MAX_SPEED = 8.0
 DT = 0.05
 
@@ -53,10 +54,11 @@ class PendulumSimulator:
 
     def step(self, state: NDArray[np.float64], control: NDArray[Any], seed: int = 0) -> NDArray[np.float64]:
         """Advance by dt = 0.05 s."""
-        check_state(state, (2,), "pendulum")
-        V = check_controls(np.asarray(control)[None, None], self.control_dim)
-        states, _ = _rollout(state, V, self._noise(seed, 1, 1), self.g)
-        return states[0, 1]
+        return self._advance(state, control, self._noise(seed, 1, 1))
+
+    def mean_step(self, state: NDArray[np.float64], control: NDArray[Any]) -> NDArray[np.float64]:
+        """Advance without process noise."""
+        return self._advance(state, control, NO_NOISE)
 
     def terminated(self, state: NDArray[np.float64]) -> bool:
         """Tell that the pendulum never ends before its time."""
@@ -77,8 +79,10 @@ class PendulumSimulator:
         """Put a running Pendulum-v1 into (θ, ω)."""
         _pendulum(env).state = np.array(state, np.float64)
 
-    def state_from_observation(self, observation: NDArray[Any]) -> NDArray[np.float64]:
-        """Return (θ, ω) with this observation, θ within ±π."""
+    def state_from_observation(
+        self, observation: NDArray[Any], near: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return (θ, ω) with this observation, θ within ±π; it tells all, so `near` is not asked."""
         cosine, sine, omega = np.asarray(observation, np.float64)
         return np.array([np.arctan2(sine, cosine), omega])
 
@@ -95,9 +99,17 @@ class PendulumSimulator:
         V, noise = check_controls(controls, self.control_dim), self._noise(0, *controls.shape[:2])
         return lambda: _rollout(state, V, noise, self.g)
 
+    def _advance(
+        self, state: NDArray[np.float64], control: NDArray[Any], noise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        check_state(state, (2,), "pendulum")
+        V = check_controls(np.asarray(control)[None, None], self.control_dim)
+        states, _ = _rollout(state, V, noise, self.g)
+        return states[0, 1]
+
     def _noise(self, seed: int, M: int, K: int) -> NDArray[np.float64]:
         if self.process_noise == 0:
-            return np.zeros((0, 0))
+            return NO_NOISE
         return self.process_noise * np.random.default_rng(seed).standard_normal((M, K))
 
 

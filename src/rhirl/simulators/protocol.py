@@ -11,6 +11,7 @@ outside.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import gymnasium
@@ -96,6 +97,20 @@ class EnvironmentSimulator(Simulator, Protocol):
 class InvertibleSimulator(Simulator, Protocol):
     """A simulator that can be put where a demonstration was."""
 
-    def state_from_observation(self, observation: NDArray[Any]) -> State:
-        """Return a state with this observation; what the observation does not tell is left at rest."""
+    def state_from_observation(self, observation: NDArray[Any], near: State | None = None) -> State:
+        """Return a state with this observation; what it does not tell is as in `near`, or else at rest."""
         ...
+
+
+@runtime_checkable
+class RandomSimulator(Simulator, Protocol):
+    """A simulator with randomness of its own, which can do without."""
+
+    def mean_step(self, state: State, control: NDArray[Any]) -> State:
+        """Execute one control v (m,) with all that is random at its mean."""
+        ...
+
+
+def expected_step(simulator: Simulator) -> Callable[[State, NDArray[Any]], State]:
+    """Return the step to reason with: one that takes no single draw of the randomness for what always happens."""
+    return simulator.mean_step if isinstance(simulator, RandomSimulator) else simulator.step
