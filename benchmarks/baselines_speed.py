@@ -1,15 +1,24 @@
-"""GAIL and AIRL beside those of the `imitation` library: environment steps per second at equal settings in one run.
+"""Our f-IRL, GAIL and AIRL beside public ones: environment steps per second at equal settings in one run.
 
     python benchmarks/baselines_speed.py --python PYTHON --out results/bench/baselines.json
+    python benchmarks/baselines_speed.py --python PYTHON --methods firl --out results/bench/baselines-firl.json
 
-PYTHON is an interpreter that has imitation 1.0.1, which needs older versions of Gymnasium and stable-baselines3 and
-so an environment of its own. Both learn on Pendulum with the same work to do: eight environments, one SAC update of
-256 transitions per step, 64 updates of a state-only (64, 64) discriminator, or of AIRL's reward and potential, on
-256 + 256 states every 128 steps, no gradient penalty. Each waits in a process of its own; they are asked in turn,
-the order changing every time, so that what else the machine does falls on both alike. Reported are medians over the
-repetitions: speeds, and ratios within one repetition. `imitation` has no f-IRL.
+By default GAIL and AIRL are compared. PYTHON then is an interpreter that has imitation 1.0.1, which needs older
+versions of Gymnasium and stable-baselines3 and so an environment of its own. Both learn on Pendulum with the same
+work to do: eight environments, one SAC update of 256 transitions per step, 64 updates of a state-only (64, 64)
+discriminator, or of AIRL's reward and potential, on 256 + 256 states every 128 steps, no gradient penalty.
 
-Then the methods by themselves, each with its `default` preset on Hopper: what a million environment steps take.
+`imitation` has no f-IRL. For `--methods firl` PYTHON is an interpreter that has stable-baselines3 and MuJoCo
+(`pip install stable-baselines3 "gymnasium[mujoco]"`), and the other side is `firl_torch.py`: the published loop
+around the SAC of stable-baselines3, both on Hopper and with the same demonstrations. `firl` has the settings of our
+`default` preset, `firl-published` those of f-IRL's authors. Work is timed from lesson to lesson of the reward.
+
+Each side waits in a process of its own, the other one in two: torch with one thread, and with as many as there are
+cores. They are asked in turn, the order changing every time, so that what else the machine does falls on all alike.
+Reported are medians over the repetitions: speeds, and ratios within one repetition to the better number of threads.
+Beside other work torch's second thread mostly waits for a core and the run for it; `--threads 1` leaves it out.
+
+Then our methods by themselves, each with its `default` preset on Hopper: what a million environment steps take.
 """
 
 from __future__ import annotations
@@ -22,6 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -32,23 +42,79 @@ import numpy as np
 
 SIZES = {"small": 64, "large": 256}
 """Width of the two hidden layers of policy and critics."""
+RIVALS = {"gail": "imitation", "airl": "imitation", "firl": "sb3", "firl-published": "sb3"}
+"""Who stands against ours at what."""
 METHODS = ("firl", "gail", "airl")
-COMPARED = ("gail", "airl")
+"""What has a `default` preset to be timed by itself."""
+WARM_STEPS = 600
+"""Environment steps at least before a comparison: they explore, then learn for the first time, which compiles."""
 WARM_UP = 24
-"""Iterations before a method is timed: the first twenty explore at random."""
-PACKAGES = {"ours": ("jax", "gymnasium"), "imitation": ("imitation", "stable_baselines3", "torch", "gymnasium")}
+"""Iterations before a method is timed by itself: the first twenty explore at random."""
+PACKAGES = {
+    "ours": ("jax", "gymnasium"),
+    "imitation": ("imitation", "stable_baselines3", "torch", "gymnasium"),
+    "sb3": ("stable_baselines3", "torch", "gymnasium", "mujoco"),
+}
 ENVS, ROUND, BATCH, UPDATES, HORIZON = 8, 128, 256, 64, 100
+EPISODES = 10
+"""Demonstrations."""
+LEARNED = {"hidden": (64, 64), "lr": 3e-4, "weight_decay": 1e-4, "reward_lr": 1e-4, "reward_decay": 1e-3}
+OUR_LESSONS = {"batch": 256, "updates": 32, "every": 1, "gradient_penalty": 0.5, "absorbing": True}
+OUR_ROUNDS = {"envs": 16, "round_steps": 32, "update_ratio": 0.5, "random_steps": 512}
+OUR_SAC = {"batch": 256, "learning_rate": 3e-4, "temperature": None}
+THEIR_LESSONS = {"batch": 800, "updates": 1_200, "every": 100, "gradient_penalty": 0.0, "absorbing": False}
+THEIR_ROUNDS = {"envs": 1, "round_steps": 50, "update_ratio": 1.0, "random_steps": 1_000}
+THEIR_SAC = {"batch": 100, "learning_rate": 1e-3, "temperature": 0.2}
+FIRL_SETTINGS: dict[str, dict[str, Any]] = {
+    "firl": {**LEARNED, **OUR_LESSONS, "sac": {**OUR_ROUNDS, **OUR_SAC}},
+    "firl-published": {**LEARNED, **THEIR_LESSONS, "sac": {**THEIR_ROUNDS, **THEIR_SAC}},
+}
+"""f-IRL's for both sides, as fields of `FIRLConfig`: our `default` for Hopper, and what its authors published. The
+critics of stable-baselines3 have no layer normalisation, so ours go without it here."""
 
 
 def ours(method: str, width: int) -> Callable[[], int]:
     """Return a function that makes a round and returns its environment steps."""
+    return our_firl(method, width) if method in FIRL_SETTINGS else our_adversary(method, width)
+
+
+def our_firl(method: str, width: int) -> Callable[[], int]:
+    """Return the same for f-IRL, up to its next lesson; environments are stepped as `rhirl train` has it."""
+    from rhirl.baselines import FIRL, FIRLConfig
+    from rhirl.demos import load_demos
+    from rhirl.rl import SACConfig
+
+    settings = FIRL_SETTINGS[method]
+    sac = SACConfig(hidden=(width, width), **settings["sac"])
+    config = FIRLConfig(**{**settings, "sac": sac})
+    demos = load_demos("hopper", episodes=EPISODES)
+    learner = FIRL(partial(gymnasium.make, "Hopper-v5"), demos, config, processes=1)
+
+    def work() -> int:
+        for _ in range(config.every):
+            metrics = learner.step()
+        metrics.get("loss", np.zeros(())).item()
+        return config.every * config.iteration_steps
+
+    return work
+
+
+def sb3(method: str, width: int) -> Callable[[], int]:
+    """Return the same for f-IRL on stable-baselines3."""
+    from firl_torch import FIRL
+
+    return FIRL(FIRL_SETTINGS[method], width, EPISODES, kept=16).work
+
+
+def our_adversary(method: str, width: int) -> Callable[[], int]:
+    """Return the same for GAIL or AIRL."""
     from rhirl.baselines import AIRL, GAIL, AIRLConfig, GAILConfig
     from rhirl.demos import load_demos
     from rhirl.rl import SACConfig
 
     sac = SACConfig(hidden=(width, width), batch=BATCH, envs=ENVS, round_steps=ROUND // ENVS, random_steps=ROUND)
     equal: dict[str, Any] = {"hidden": (64, 64), "batch": BATCH, "updates": UPDATES, "gradient_penalty": 0.0}
-    demos = load_demos("pendulum", episodes=10, everything=True)
+    demos = load_demos("pendulum", episodes=EPISODES, everything=True)
 
     def make() -> gymnasium.Env[Any, Any]:
         return gymnasium.make("Pendulum-v1")
@@ -82,7 +148,7 @@ def imitation(method: str, width: int) -> Callable[[], int]:
         policy_kwargs={"net_arch": [width, width]},
     )
     rng = np.random.default_rng(0)
-    steps = 10 * HORIZON
+    steps = EPISODES * HORIZON
     demonstrations = types.Transitions(
         obs=rng.normal(size=(steps, 3)).astype(np.float32),
         acts=rng.uniform(-2, 2, (steps, 1)).astype(np.float32),
@@ -142,9 +208,10 @@ def time_method(method: str, iterations: int) -> dict[str, float]:
 def serve(library: str, method: str, size: str) -> None:
     """Be one library: for every line, work for so many seconds and answer with steps per second."""
     talk, sys.stdout = sys.stdout, sys.stderr  # before anything is built: loggers keep the one they find
-    work = (ours if library == "ours" else imitation)(method, SIZES[size])
-    for _ in range(4):
-        work()
+    work = {"ours": ours, "imitation": imitation, "sb3": sb3}[library](method, SIZES[size])
+    warm = 0
+    while warm < WARM_STEPS:
+        warm += work()
     print(json.dumps({package: version(package) for package in PACKAGES[library]}), file=talk, flush=True)
     for line in sys.stdin:
         seconds = float(line)
@@ -178,11 +245,11 @@ class Worker:
 
 
 def compare(python: str, method: str, size: str, repetitions: int, seconds: float, threads: int) -> dict[str, Any]:
-    """Measure a method of both at one size."""
-    workers = {
-        "ours": Worker(sys.executable, "ours", method, size, threads),
-        "imitation": Worker(python, "imitation", method, size, threads),
-    }
+    """Measure a method of both sides at one size, the other one with one thread and with all."""
+    rival = RIVALS[method]
+    counts = {f"{rival}, threads: {count}": count for count in sorted({1, threads})}
+    workers = {"ours": Worker(sys.executable, "ours", method, size, threads)}
+    workers |= {name: Worker(python, rival, method, size, count) for name, count in counts.items()}
     versions = {name: worker.answer() for name, worker in workers.items()}
     speeds: dict[str, list[float]] = {name: [] for name in workers}
     for repetition in range(repetitions):
@@ -191,13 +258,15 @@ def compare(python: str, method: str, size: str, repetitions: int, seconds: floa
     for worker in workers.values():
         worker.process.stdin.close() if worker.process.stdin else None
         worker.process.wait()
-    ratios = np.divide(speeds["ours"], speeds["imitation"])
     medians = {name: float(np.median(found)) for name, found in speeds.items()}
+    best = max(counts, key=lambda name: medians[name])
+    ratios = np.divide(speeds["ours"], speeds[best])
     return {
         "width": SIZES[size],
-        "versions": versions,
+        "versions": {"ours": versions["ours"], rival: versions[best]},
         "steps_per_s": medians,
         "hours_per_million_steps": {name: 1e6 / speed / 3600 for name, speed in medians.items()},
+        "compared_with": best,
         "ratio": float(np.median(ratios)),
         "ratios": ratios.round(2).tolist(),
         "speeds": speeds,
@@ -207,7 +276,9 @@ def compare(python: str, method: str, size: str, repetitions: int, seconds: floa
 def main() -> None:
     """Compare, or be one of the compared."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", help="an interpreter with imitation")
+    parser.add_argument("--python", help="an interpreter with the other side")
+    parser.add_argument("--methods", nargs="+", choices=RIVALS, default=["gail", "airl"])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -219,14 +290,15 @@ def main() -> None:
         serve(*options.serve)
         return
     how = (options.repetitions, options.seconds, options.threads)
-    found = {method: {size: compare(options.python, method, size, *how) for size in SIZES} for method in COMPARED}
-    methods = {method: time_method(method, options.iterations) for method in METHODS}
+    compared, alone = options.methods, [method for method in options.methods if method in METHODS]
+    found = {m: {size: compare(options.python, m, size, *how) for size in options.sizes} for m in compared}
+    methods = {method: time_method(method, options.iterations) for method in alone}
     surroundings = {"cores": len(os.sched_getaffinity(0)), "threads": options.threads, "load": os.getloadavg()}
     result: dict[str, Any] = {**surroundings, **found, "methods_on_hopper": methods}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(result, indent=1) + "\n")
-    for method in COMPARED:
+    for method in compared:
         for size, at in found[method].items():
             print(method, size, json.dumps(at["steps_per_s"]), "ratio", round(at["ratio"], 2))
     for method, timed in methods.items():
