@@ -198,6 +198,24 @@ def test_it_ends_by_crash_by_leaving_the_view_and_by_rest() -> None:
     assert SIMULATOR.terminated(asleep)
 
 
+def test_a_rollout_that_crashes_or_leaves_the_view_has_ended_and_one_that_comes_to_rest_has_not() -> None:
+    """A planner that is to survive must not be kept from landing."""
+    idle, sideways = np.zeros((90, 2)), np.tile([0.6, 0.0], (400, 1))
+    sideways[:, 1] = np.where(np.arange(400) < 12, 1.0, 0.0)
+    high = SIMULATOR.reset(seed=0)
+    falls = SIMULATOR.rollout(high, np.stack([idle, idle + 0.4]))
+    assert falls.ended is not None
+    assert falls.ended.tolist() == [True, False]
+    drifts = SIMULATOR.rollout(high, sideways[None])
+    assert np.abs(drifts.observations[0, :, 0]).max() >= 1
+    assert drifts.ended is not None
+    assert drifts.ended.all()
+    _, standing = landing(seed=0, t=400)
+    rests = SIMULATOR.rollout(standing, idle[None])
+    assert rests.ended is not None
+    assert not rests.ended.any()
+
+
 @pytest.mark.parametrize(("t", "terrain_seed", "tolerance"), [(30, 2, 1e-4), (30, 9, 1e-4), (150, 2, 0.02)])
 def test_restoring_puts_an_environment_into_a_state(t: int, terrain_seed: int, tolerance: float) -> None:
     real, state = landing(2, t)

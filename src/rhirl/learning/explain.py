@@ -4,11 +4,12 @@ Demonstrations hold only states, but where the simulator can be put into them it
 
     v_t = argmin_v ‖f(x_t, v) − x_{t+1}‖²,   v in [-1, 1]ᵐ
 
-a bounded least-squares problem in m unknowns. A coarse look finds where to begin, Gauss–Newton with finite
-differences goes on from there. What an observation does not tell (hidden variables, clipped velocities) is taken
-from where the last answer led; what is still not met leaves a residual, so every answer comes with its own. A
-control that does nothing (an engine below its threshold) is set to the middle of where it does nothing, so that the
-mean of many such answers does nothing either.
+a bounded least-squares problem in m unknowns, solved by Levenberg–Marquardt with finite differences. Contacts and
+joint stops give it many local minima, so it is begun again elsewhere until the transition is met, or one minimum is
+found twice. What an observation does not tell (hidden variables, clipped velocities) is taken from where the last
+answer led; what is still not met leaves a residual, so every answer comes with its own. A control that does nothing
+(an engine below its threshold) is set to the middle of where it does nothing, so that the mean of many such answers
+does nothing either.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from scipy.optimize import lsq_linear
 from rhirl.demos import Demonstrations
 from rhirl.simulators import InvertibleSimulator, Simulator, State, expected_step
 
-ITERATIONS, DIFFERENCE, SOLVED = 8, 0.05, 1e-9
-"""Gauss–Newton steps at most, the first finite difference, and the residual that ends the search."""
+STARTS, ITERATIONS, DIFFERENCE, DAMPING, SOLVED = 8, 8, 1e-3, 1e-4, 1e-9
+"""Beginnings and steps from each at most, finite difference, first damping, the residual that ends the search."""
+TRIALS = 4
+"""How often a step may be damped more before the slopes are measured anew."""
+AGAIN = 1e-5
+"""Relative difference of two residuals that are one minimum."""
 FAR = 1e3
 LOOKS = 32
 """Controls of the coarse look."""
@@ -54,10 +59,11 @@ def explain(
     residuals = np.full((N, T), np.nan)
     for i, length in enumerate(demos.lengths):
         state: State | None = None
+        v = np.zeros(simulator.control_dim)
         for t in range(length):
             x, x_next = demos.observations[i, t], demos.observations[i, t + 1]
             state = simulator.state_from_observation(x, state)
-            v, residuals[i, t] = explain_step(simulator, state, x_next, scale)
+            v, residuals[i, t] = explain_step(simulator, state, x_next, scale, guess=v)
             controls[i, t] = idle_in_the_middle(simulator, state, v, scale)
             try:
                 state = step(state, controls[i, t])
@@ -74,9 +80,16 @@ def scale_of(demos: Demonstrations) -> NDArray[np.float64]:
 
 
 def explain_step(
-    simulator: Simulator, start: State, x_next: NDArray[Any], scale: NDArray[np.float64]
+    simulator: Simulator,
+    start: State,
+    x_next: NDArray[Any],
+    scale: NDArray[np.float64],
+    guess: NDArray[Any] | None = None,
 ) -> tuple[NDArray[np.float64], float]:
-    """Find v (m,) that leads from a state to x_next, and its residual; differences are measured in `scale` (n,)."""
+    """Find v (m,) that leads from a state to x_next, and its residual.
+
+    Differences are measured in `scale` (n,). A guess, such as the control before, is one of the beginnings.
+    """
     target, step_from = np.asarray(x_next, np.float64) / scale, expected_step(simulator)
 
     def miss(v: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,20 +99,41 @@ def explain_step(
             return np.full_like(target, FAR)
         return target - np.asarray(reached, np.float64) / scale
 
-    v, h = coarse_look(simulator, start, target, scale), DIFFERENCE
-    r = miss(v)
+    beginnings = [coarse_look(simulator, start, target, scale)]
+    beginnings += [] if guess is None else [np.asarray(guess, np.float64)]
+    beginnings += [*np.random.default_rng(1).uniform(-1, 1, (STARTS - len(beginnings), simulator.control_dim))]
+    best, residual = beginnings[0], np.inf
+    for beginning in beginnings:
+        v, found = descend(miss, beginning)
+        again = abs(found - residual) <= AGAIN * found
+        best, residual = (v, found) if found < residual else (best, residual)
+        if residual < SOLVED or again:
+            break
+    return best, residual
+
+
+def descend(
+    miss: Callable[[NDArray[np.float64]], NDArray[np.float64]], v: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Go from v (m,) to a minimum of ‖miss(v)‖² in the box [-1, 1]ᵐ; return it and its value."""
+    r, h, damping = miss(v), DIFFERENCE, DAMPING
     for _ in range(ITERATIONS):
         if r @ r < SOLVED:
             break
         inward = np.where(v > 0, -h, h)
         slopes = np.stack([(r - miss(v + d)) / d.sum() for d in np.diag(inward)], axis=1)
-        step = lsq_linear(slopes, r, (-1 - v - 1e-9, 1 - v + 1e-9), method="bvls").x
-        trials = [np.clip(v + part * step, -1, 1) for part in (1.0, 0.5, 0.2)]
-        better = next(((u, q) for u in trials if (q := miss(u)) @ q < 0.999 * (r @ r)), None)
-        if better is None:
-            h /= 4  # contacts come and go within the difference: look closer
+        steepest = np.linalg.norm(slopes, axis=0).max()
+        for _ in range(TRIALS):
+            system = np.vstack([slopes, np.sqrt(damping) * steepest * np.eye(len(v))])
+            step = lsq_linear(system, np.pad(r, (0, len(v))), (-1 - v - 1e-9, 1 - v + 1e-9), method="bvls").x
+            u = np.clip(v + step, -1, 1)
+            q = miss(u)
+            if q @ q < (1 - 1e-4) * (r @ r):
+                v, r, damping = u, q, damping / 10
+                break
+            damping *= 10
         else:
-            v, r = better
+            h, damping = h / 4, DAMPING  # contacts come and go within the difference: look closer
     return v, float(r @ r)
 
 

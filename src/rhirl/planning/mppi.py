@@ -55,7 +55,7 @@ class Planner:
     smooth_order: int = 2
     """Polynomial order of the Savitzky–Golay filter."""
     survive: bool = False
-    """Give no weight to rollouts that end the task early, while one does not; for tasks an expert never ends."""
+    """Give no weight to rollouts in which the task is lost (a fall, a crash), unless it is lost in all of them."""
 
     def __post_init__(self) -> None:
         _require(self.K >= 1, f"K (the horizon) must be at least 1, not {self.K}")

@@ -96,8 +96,9 @@ class LunarLanderSimulator:
     ) -> Rollout:
         """Roll out V (M, K, 2); like the environment, a rollout that crashed or came to rest goes on.
 
-        A control that is not a number leaves the engines off and makes the rollout invalid. `dispersion` may be
-        given in any shape that broadcasts to V's.
+        A rollout has `ended` where it crashed or left the view; to come to rest is no end to be avoided. A control
+        that is not a number leaves the engines off and makes the rollout invalid. `dispersion` may be given in any
+        shape that broadcasts to V's.
         """
         V = check_controls(np.clip(controls, -1.0, 1.0), self.control_dim)
         M, K, _ = V.shape
@@ -107,11 +108,12 @@ class LunarLanderSimulator:
             dispersion = np.random.default_rng(seed).uniform(-1.0, 1.0, V.shape) if self.dispersion else 0.0
         noise = _spread(dispersion, V)
         start = _checked(state)
-        observations = np.empty((M, K + 1, 8), np.float32)
+        observations, crashed = np.empty((M, K + 1, 8), np.float32), np.empty(M, np.bool_)
 
         def roll(lanes: slice) -> None:
             worlds = _world(np.repeat(array, lanes.stop - lanes.start, axis=0) for array in start)
             self._simulate(worlds, V[lanes], noise[lanes], observations[lanes])
+            crashed[lanes] = worlds.touched[:, 0]
 
         groups = split(M, self.threads, LANES)
         if self.threads == 1 or len(groups) < 2:
@@ -121,7 +123,8 @@ class LunarLanderSimulator:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(roll, groups))
         finite = np.isfinite(observations).all(axis=(1, 2))
-        return Rollout(observations, np.asarray(finite & ~missing.any(axis=(1, 2))))
+        gone = np.abs(observations[:, 1:, 0]).max(axis=1, initial=0.0) >= 1.0
+        return Rollout(observations, np.asarray(finite & ~missing.any(axis=(1, 2))), np.asarray(crashed | gone))
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> LanderState:
         """Read the state of a running environment through Box2D's public interface, without touching it.

@@ -31,7 +31,7 @@ class Rollout(NamedTuple):
     valid: NDArray[np.bool_]
     """(M,) False where the simulation diverged; the planner gives such a rollout infinite cost."""
     ended: NDArray[np.bool_] | None = None
-    """(M,) True where the task would end on the way (a fall, a landing); None where the simulator does not tell."""
+    """(M,) True where the task is lost on the way (a fall, a crash); None where the simulator does not tell."""
 
     def usable(self, survive: bool) -> NDArray[np.bool_]:
         """(M,) Which rollouts are plans: the valid ones or, to survive, those that do not end, if there are any."""
