@@ -119,6 +119,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
 @pytest.mark.parametrize(
     ("task", "method", "noise", "ratio", "deviation"),
     [
+        ("lunar_lander", "rhirl", 0.0, 0.976, 0.007),
         ("hopper", "rhirl", 0.0, 0.863, 0.169),
         ("hopper", "rhirl", 0.2, 0.889, 0.036),
         ("hopper", "rhirl", 0.5, 0.751, 0.071),
