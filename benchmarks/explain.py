@@ -1,6 +1,6 @@
 """How well the simulator tells what a demonstrator did: inferred controls against those that were executed.
 
-    python benchmarks/explain.py hopper walker2d ant27 lunar_lander --demonstrations 2
+    python benchmarks/explain.py hopper walker2d ant27 lunar_lander --demonstrations 1
 
 Controls are compared as they are, also where they do nothing: a lander's engines are silent below their thresholds,
 so an error there need not matter. The residual says whether the transition is met.
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).parent.parent / "results/bench/explain.json"
 LEVELS = (0.0, 0.2, 0.5)
 
 
-def main(tasks: tyro.conf.Positional[tuple[str, ...]], /, demonstrations: int = 2) -> None:
+def main(tasks: tyro.conf.Positional[tuple[str, ...]], /, demonstrations: int = 1) -> None:
     """Explain some demonstrations at every noise level."""
     rows = [measure(task, noise, demonstrations) for task in tasks for noise in LEVELS]
     text = json.dumps({"rows": rows, **surroundings()}, indent=1)
