@@ -143,7 +143,7 @@ def coarse_look(
     """Return the best of zero and a few random controls (m,), by the simulator's rollouts."""
     V = np.random.default_rng(0).uniform(-1, 1, (LOOKS + 1, simulator.control_dim))
     V[0] = 0
-    reached = simulator.rollout(start, V[:, None].astype(np.float32)).observations[:, 1] / scale
+    reached = reach(simulator, start, V, scale)
     return np.asarray(V[((reached - target) ** 2).sum(axis=-1).argmin()])
 
 
@@ -156,7 +156,7 @@ def idle_in_the_middle(
     ladders = V[1:].reshape(m, L, m)
     for j in range(m):
         ladders[j, :, j] = LADDER
-    reached = simulator.rollout(start, V[:, None].astype(np.float32)).observations[:, 1] / scale
+    reached = reach(simulator, start, V, scale)
     same = (((reached[1:] - reached[0]) ** 2).sum(axis=-1) < NOTHING).reshape(m, L)
     idle = v.copy()
     for j in range(m):
@@ -167,3 +167,10 @@ def idle_in_the_middle(
             last = min(different[different > here], default=L) - 1
             idle[j] = (LADDER[first] + LADDER[last]) / 2 if first < last else v[j]
     return idle
+
+
+def reach(
+    simulator: Simulator, start: State, V: NDArray[np.float64], scale: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return where each of the controls V (M, m) leads in one step of the rollouts: (M, n) in `scale`."""
+    return np.asarray(simulator.rollout(start, V[:, None].astype(np.float32)).observations[:, 1] / scale)

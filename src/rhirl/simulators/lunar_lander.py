@@ -34,6 +34,8 @@ CHUNKS = 11
 INITIAL_FORCE = 1000.0
 LEGS_SETTLE = 30
 """Steps after which the legs have come to rest against their stops."""
+EDGE_OF_VIEW = 1.0
+"""Observed |x| from which the lander has left the view, which ends the task."""
 LAYOUT = [(array.shape[1:], array.dtype) for array in make_worlds(1)]
 
 
@@ -89,7 +91,7 @@ class LunarLanderSimulator:
 
     def terminated(self, state: LanderState) -> bool:
         """Tell whether the lander crashed, left the view sideways, or has come to rest."""
-        return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= 1.0 or not state.awake[0])
+        return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= EDGE_OF_VIEW or not state.awake[0])
 
     def rollout(
         self, state: LanderState, controls: NDArray[Any], seed: int = 0, *, dispersion: ArrayLike | None = None
@@ -123,7 +125,7 @@ class LunarLanderSimulator:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(roll, groups))
         finite = np.isfinite(observations).all(axis=(1, 2))
-        gone = np.abs(observations[:, 1:, 0]).max(axis=1, initial=0.0) >= 1.0
+        gone = np.abs(observations[:, 1:, 0]).max(axis=1, initial=0.0) >= EDGE_OF_VIEW
         return Rollout(observations, np.asarray(finite & ~missing.any(axis=(1, 2))), np.asarray(crashed | gone))
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> LanderState:

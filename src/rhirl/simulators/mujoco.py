@@ -134,14 +134,14 @@ class MujocoSimulator:
 
     def step(self, state: State, control: NDArray[Any], seed: int = 0) -> State:
         """Execute one control v (m,) as the environment would, whatever model the rollouts use."""
-        return self._advance(state, control, self._forces(self._layout.check(state), seed, 1, 1))
+        x = self._layout.check(state)
+        return self._advance(x, control, self._forces(x, seed, 1, 1))
 
     def mean_step(self, state: State, control: NDArray[Any]) -> State:
         """Execute one control v (m,) without process noise."""
-        return self._advance(state, control, None)
+        return self._advance(self._layout.check(state), control, None)
 
-    def _advance(self, state: State, control: NDArray[Any], forces: NDArray[np.float64] | None) -> State:
-        x = self._layout.check(state)
+    def _advance(self, x: State, control: NDArray[Any], forces: NDArray[np.float64] | None) -> State:
         v = check_controls(np.clip(control, -1, 1)[None, None], self.control_dim)
         if np.isnan(v).any():
             raise ValueError(f"the control holds NaN: {v[0, 0]}")
