@@ -43,6 +43,8 @@ class Config:
     """Sequences an update learns from, drawn by their weights; by default all M, weighted, as in the paper."""
     relearn: int | None = None
     """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
+    beyond: int = 0
+    """When acting: steps the proposal must be able to go on for behind a plan, or another one is followed."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
     floor: float = 1e-2
@@ -68,6 +70,8 @@ class Config:
             raise ValueError(f"starts is a share between 0 and 1, not {self.starts}")
         if self.span is not None and self.span < 1:
             raise ValueError(f"span must be at least 1, not {self.span}")
+        if self.beyond < 0:
+            raise ValueError(f"beyond is a number of steps, not {self.beyond}")
         if self.lessons is not None and self.lessons < 1:
             raise ValueError(f"lessons must be at least 1, not {self.lessons}")
         if not self.lr > 0:

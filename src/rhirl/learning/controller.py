@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from rhirl.learning.beyond import Beyond, cheapest
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
@@ -27,6 +28,7 @@ class Controller:
         M_s: Rollouts per sequence, for simulators with noise of their own.
         seed: Of the planner's samples.
         proposal: The policy that guides a share of the samples, where the planner asks for one.
+        beyond: Steps the proposal must be able to go on for behind a plan, or another one is followed; 0 asks not.
     """
 
     def __init__(
@@ -38,9 +40,15 @@ class Controller:
         M_s: int = 1,
         seed: int = 0,
         proposal: Proposal | None = None,
+        beyond: int = 0,
     ) -> None:
         self.simulator = simulator
         self._guide = Guide.of(simulator, planner, proposal)
+        self._beyond: Beyond | None = None
+        if beyond:
+            if self._guide is None:
+                raise ValueError(f"beyond={beyond} follows a proposal behind the plan: set guided > 0, or beyond=0")
+            self._beyond = Beyond(simulator, self._guide.proposal, planner.K + beyond)
         # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
         partial_of: Any = jax.tree_util.Partial
         self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
@@ -53,17 +61,25 @@ class Controller:
         self._seed = seed
         self._steps = 0
         self._U = jnp.zeros((self.planner.K, self.simulator.control_dim))
+        # What is left of the plan that was followed last, behind which the proposal goes on; none as yet.
+        self._rest = np.empty((0, self.simulator.control_dim), np.float32)
 
     def act(self, state: State) -> NDArray[np.float32]:
         """Plan from a state of the simulator and return the first control u (m,) in [-1, 1]."""
-        guide = self._guide and self._guide.plan(state)
+        guide = None if self._guide is None else self._guide.plan(state)
         V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner, guide)
         controls = np.repeat(np.asarray(V), self.M_s, axis=0)
         rollout = self.simulator.rollout(state, controls, seed=self._steps)
         usable = rollout.usable(self.planner.survive)
-        self._U, u = _plan(self.cost, self._U, V, rollout.observations, usable, self.planner, self.M_s)
+        U, S = _plan(self.cost, self._U, V, rollout.observations, usable, self.planner, self.M_s)
+        if self._beyond is not None and guide is not None:
+            plans = np.asarray(U), guide, self._rest, *cheapest(np.asarray(V), np.asarray(S))
+            followed = self._beyond.choose(state, plans)
+            self._rest = followed[1:]
+            U = jnp.asarray(np.concatenate([followed, guide[len(followed) :]]))
+        self._U = warm_start(U)
         self._steps += 1
-        return np.asarray(u)
+        return np.asarray(U[0])
 
 
 @partial(jax.jit, static_argnames="planner")
@@ -77,5 +93,4 @@ def _plan(
 ) -> tuple[Array, Array]:
     S = expected_cost(jnp.where(valid, cost(observations).sum(axis=-1), jnp.inf), M_s)
     weighing = weigh(S, U, V, planner)
-    U = smooth(update(weighing.w, V, U, S), planner)
-    return warm_start(U), U[0]
+    return smooth(update(weighing.w, V, U, S), planner), S

@@ -8,18 +8,16 @@ worth; a proposal that is no good has no weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.planning import Planner
-from rhirl.simulators import Simulator, State, expected_step
+from rhirl.simulators import Policy, Simulator, State, expected_step
 
-Proposal = Callable[[NDArray[Any]], NDArray[Any]]
-"""π: observation (n,) → control (m,) in [-1, 1]."""
+Proposal = Policy
 
 
 @dataclass(frozen=True)

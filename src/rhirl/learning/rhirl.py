@@ -158,6 +158,7 @@ class RHIRL:
                 M_s=self.config.M_s,
                 seed=self.seed,
                 proposal=self.proposal,
+                beyond=self.config.beyond,
             )
         return self._controller.act(state)
 

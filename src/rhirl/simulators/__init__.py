@@ -1,8 +1,11 @@
 """Simulators: systems the planner can put into a state and roll out. One file per engine."""
 
+from rhirl.simulators.following import lasts
 from rhirl.simulators.protocol import (
     EnvironmentSimulator,
+    FollowingSimulator,
     InvertibleSimulator,
+    Policy,
     RandomSimulator,
     Rollout,
     Simulator,
@@ -12,10 +15,13 @@ from rhirl.simulators.protocol import (
 
 __all__ = [
     "EnvironmentSimulator",
+    "FollowingSimulator",
     "InvertibleSimulator",
+    "Policy",
     "RandomSimulator",
     "Rollout",
     "Simulator",
     "State",
     "expected_step",
+    "lasts",
 ]

@@ -22,6 +22,7 @@ except ImportError as error:
     raise ImportError("MuJoCo 4 is not installed; run: pip install 'rhirl[mujoco]'") from error
 
 from rhirl.simulators.checks import check_controls
+from rhirl.simulators.following import step_by_step
 from rhirl.simulators.mujoco_ending import Limits, find_limits
 from rhirl.simulators.mujoco_engine import (
     OBSERVATION,
@@ -32,11 +33,12 @@ from rhirl.simulators.mujoco_engine import (
     quiet,
     replan,
 )
+from rhirl.simulators.mujoco_follow import Follower
 from rhirl.simulators.mujoco_inverse import invert_observation
 from rhirl.simulators.mujoco_observation import read_rule
 from rhirl.simulators.mujoco_parameters import read_parameters
 from rhirl.simulators.mujoco_state import StateLayout
-from rhirl.simulators.protocol import Rollout
+from rhirl.simulators.protocol import Policy, Rollout
 from rhirl.simulators.threads import usable_cores
 
 # Beyond this MuJoCo itself calls a number divergence, but only when the next step begins.
@@ -97,7 +99,7 @@ class MujocoSimulator:
 
         fields = self._rule.fields if self._rule else (OBSERVATION,)
         make_observer = self._make if self._rule is None else None
-        exact = Physics(self._env.model, self._env.frame_skip, fields)
+        self._exact = exact = Physics(self._env.model, self._env.frame_skip, fields)
         self._verify(make_engine(exact, self.threads, make_observer))
         self._planned = replan(exact, integrator, substeps, read_parameters(self._env.model, parameters or {}))
         self._planner = make_engine(self._planned, self.threads, make_observer)
@@ -178,6 +180,14 @@ class MujocoSimulator:
         if self._limits is None:
             return Rollout(observations, valid)
         return Rollout(observations, valid, np.logical_or.reduce(self._limits.ended(observations[:, 1:]), axis=1))
+
+    def lasts(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> int:
+        """Execute controls (K, m), then a policy's, as `step` does; return how many steps the task lasts."""
+        if self._follower is None:
+            return step_by_step(self, state, controls, policy, steps)
+        x = self._layout.check(state)
+        seen = self._observe(x).astype(self.dtype)
+        return self._follower.lasts(x[self._layout.integration], seen, controls, policy, steps, self.action)
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
         """Read the state of a running environment without touching it."""
@@ -263,6 +273,13 @@ class MujocoSimulator:
 
         limits = find_limits(ends, start)
         return None if limits is None else limits.observed(self._rule)
+
+    @cached_property
+    def _follower(self) -> Follower | None:
+        """What follows a policy; None where the task's end is not seen in the observation."""
+        if self._rule is None or self._limits is None:
+            return None
+        return Follower(self._exact, self._rule, self._limits)
 
     def _forces(self, x: State, seed: int, M: int, K: int) -> NDArray[np.float64] | None:
         """Draw the process noise as applied generalised forces (M, K, nv), on top of those already in the state."""

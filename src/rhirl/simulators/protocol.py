@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 # A pytree of NumPy arrays: whatever the engine needs to continue exactly. Checkpoints store it leaf by leaf, so
 # it may hold arrays only.
 State = Any
+Policy = Callable[[NDArray[Any]], NDArray[Any]]
+"""π: observation (n,) → control (m,) in [-1, 1]."""
 
 
 class Rollout(NamedTuple):
@@ -108,6 +110,15 @@ class RandomSimulator(Simulator, Protocol):
 
     def mean_step(self, state: State, control: NDArray[Any]) -> State:
         """Execute one control v (m,) with all that is random at its mean."""
+        ...
+
+
+@runtime_checkable
+class FollowingSimulator(Simulator, Protocol):
+    """A simulator that follows a policy by itself, faster than one is led through it step by step."""
+
+    def lasts(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> int:
+        """Execute controls (K, m), then a policy's, as `step` does; return how many of the steps the task lasts."""
         ...
 
 

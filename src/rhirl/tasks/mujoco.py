@@ -30,12 +30,13 @@ EXPERT = {
 def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str, Any]]:
     common = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5, "iterations": iterations}
     published = {"K": K, "M": M, "beta": beta, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
-    planner = {"K": min(K, 20), "beta": 0.1, "guided": 0.5, "ess": 0.05, "survive": True}
+    planner = {"K": min(K, 20), "survive": True}
     return {
         "paper": {"planner": published, "parallel": 1, "average": 0.0, **common},
         "default": {
-            "planner": {"M": 100, **planner},
-            "deploy": {"M": 200, **planner},
+            "planner": {"M": 100, "beta": 0.1, "guided": 0.5, "ess": 0.05, **planner},
+            "deploy": {"M": 60, "beta": 0.02, "guided": 0.8, "ess": 0.1, **planner},
+            "beyond": 150,
             "parallel": 8,
             "starts": 0.5,
             "penalty": 1.0,
