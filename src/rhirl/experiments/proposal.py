@@ -109,7 +109,7 @@ def explain_demos(simulator: Simulator, demos: Demonstrations, note: Note = lamb
     if not isinstance(simulator, InvertibleSimulator):
         raise ValueError(
             f"{type(simulator).__name__} cannot tell what a demonstrator did: it has no state_from_observation. "
-            "Give it one, or set planner.guided=0 and deploy.guided=0"
+            "Give it one, or set planner.guided=0, deploy.guided=0 and beyond=0"
         )
     note("asking the simulator what the demonstrator did")
     return explain(simulator, demos, lambda done, of: note(f"{done} of {of} demonstrations explained by controls"))
