@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from grid_results import write_curve, write_result
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.engines import cell_from_json
-from rhirl.experiments.estimates import durations, estimate, in_words, planning_seconds, remaining, took
+from rhirl.experiments.estimates import LED, durations, estimate, in_words, planning_seconds, remaining, took
 from rhirl.experiments.grid_specs import SpecError, built_in_names, read_spec
 from rhirl.experiments.progress import Seen
 
@@ -150,6 +151,15 @@ def test_a_planner_that_holds_its_controls_plans_less_often() -> None:
     cell = Cell("car_racing", "rhirl", episodes=10)
     learning, plans = 600 * 4 * 48 * 10, (10 * 5 + 10) * 1000 / 4
     assert planning_seconds(cell, 1000.0) == (learning + plans * 64 * 10) / 1000
+
+
+def test_a_look_beyond_the_horizon_takes_its_time() -> None:
+    cell = Cell("hopper", "rhirl", episodes=20, settings=("beyond=100",))
+    blind = planning_seconds(replace(cell, settings=("beyond=0",)), 1000.0)
+    seeing = planning_seconds(cell, 1000.0)
+    assert blind is not None
+    assert seeing is not None
+    assert seeing - blind == pytest.approx((10 * 5 + 20) * 1000 * LED * (20 + 100) / 1000)
 
 
 def test_a_cell_in_work_is_judged_by_its_own_pace() -> None:

@@ -5,7 +5,8 @@ What RHIRL does is simulating, so a cell takes
 
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
-at most: episodes may end early. Rivals have no such rule; they are unknown until one of their kind is finished.
+at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan. Rivals
+have no such rule; they are unknown until one of their kind is finished.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.tasks import get_task
 
+LED = 16
+"""Steps simulated for a plan in the time in which a policy is led through one of the exact model."""
 Kind = tuple[str, str]
 """What cells of like duration share: the task, and method, preset and variant in one word."""
 
@@ -61,7 +64,8 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     config = configure(task, cell.preset, cell.settings)
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
-    acting = episodes * task.T // task.hold * config.acting.M * config.acting.K
+    look = LED * (config.acting.K + config.beyond) if config.beyond else 0
+    acting = episodes * task.T // task.hold * (config.acting.M * config.acting.K + look)
     return config.M_s * (learning + acting) / speed
 
 
