@@ -125,6 +125,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
         ("hopper", "rhirl", 0.0, 1.000, 0.006),
         ("hopper", "rhirl", 0.2, 0.889, 0.036),
         ("hopper", "rhirl", 0.5, 0.751, 0.071),
+        ("walker2d", "rhirl", 0.0, 0.987, 0.003),
         ("hopper", "firl", 0.0, 0.977, 0.006),
         ("hopper", "firl", 0.5, 0.899, 0.087),
         ("hopper", "gail", 0.0, 0.965, 0.009),
