@@ -64,9 +64,10 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     config = configure(task, cell.preset, cell.settings)
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
-    look = LED * (config.acting.K + config.beyond) if config.beyond else 0
-    acting = episodes * task.T // task.hold * (config.acting.M * config.acting.K + look)
-    return config.M_s * (learning + acting) / speed
+    plans = episodes * task.T // task.hold
+    acting = plans * config.acting.M * config.acting.K
+    looking = plans * LED * (config.acting.K + config.beyond) if config.beyond else 0
+    return (config.M_s * (learning + acting) + looking) / speed
 
 
 def took(run: RunDirectory) -> float | None:

@@ -132,9 +132,7 @@ def planning_agent(
     simulator: Any, cost: Cost, config: Config, seed: int, proposal: Proposal | None
 ) -> PlanningAgent:
     """Act in the environment by planning with a cost."""
-    controller = Controller(
-        simulator, cost, config.acting, M_s=config.M_s, seed=seed, proposal=proposal, beyond=config.beyond
-    )
+    controller = Controller.configured(simulator, cost, config, seed=seed, proposal=proposal)
     return PlanningAgent(controller, simulator)
 
 

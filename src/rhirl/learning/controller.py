@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from rhirl.learning.beyond import Beyond, cheapest
+from rhirl.learning.config import Config
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
@@ -55,6 +56,15 @@ class Controller:
         self.planner = planner
         self.M_s = M_s
         self.reset(seed)
+
+    @classmethod
+    def configured(
+        cls, simulator: Simulator, cost: CostFunction, config: Config, *, seed: int, proposal: Proposal | None
+    ) -> Self:
+        """Act as a configuration says."""
+        return cls(
+            simulator, cost, config.acting, M_s=config.M_s, seed=seed, proposal=proposal, beyond=config.beyond
+        )
 
     def reset(self, seed: int = 0) -> None:
         """Forget the plan: U = 0."""

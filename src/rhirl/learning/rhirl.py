@@ -151,14 +151,8 @@ class RHIRL:
     def act(self, state: State) -> NDArray[np.float32]:
         """Plan from a state of the system with the learned cost and return the next control u (m,)."""
         if self._controller is None:
-            self._controller = Controller(
-                self.simulator,
-                self.learned_cost,
-                self.config.acting,
-                M_s=self.config.M_s,
-                seed=self.seed,
-                proposal=self.proposal,
-                beyond=self.config.beyond,
+            self._controller = Controller.configured(
+                self.simulator, self.learned_cost, self.config, seed=self.seed, proposal=self.proposal
             )
         return self._controller.act(state)
 
