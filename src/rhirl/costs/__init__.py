@@ -2,7 +2,7 @@
 
 from rhirl.costs.cnn import CNN, Pixels
 from rhirl.costs.cost import Cost, Network, network_of, normaliser_of
-from rhirl.costs.files import CostFileError, load_cost, save_cost
+from rhirl.costs.files import CostFileError, load_cost, load_notes, save_cost
 from rhirl.costs.mlp import MLP, Normaliser
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Normaliser",
     "Pixels",
     "load_cost",
+    "load_notes",
     "network_of",
     "normaliser_of",
     "save_cost",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ class CostFileError(ValueError):
     """A cost file that cannot be used, with the reason."""
 
 
-def save_cost(cost: Cost, path: str | Path) -> None:
-    """Write a cost; the file is whole or absent."""
-    description = {"format": FORMAT, **_description(cost)}
+def save_cost(cost: Cost, path: str | Path, notes: Mapping[str, float] | None = None) -> None:
+    """Write a cost, and numbers to be kept with it; the file is whole or absent."""
+    description = {"format": FORMAT, **_description(cost), **({"notes": dict(notes)} if notes else {})}
     tensors = {name: np.asarray(leaf) for name, leaf in _named(cost).items()}
     write_atomically(Path(path), save(tensors, metadata={"rhirl": json.dumps(description)}))
 
@@ -61,6 +62,13 @@ def load_cost(path: str | Path) -> Cost:
             raise CostFileError(f"{path}: {name} holds values that are not finite")
     leaves = [jnp.asarray(tensors[name]) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(blank), leaves)
+
+
+def load_notes(path: str | Path) -> dict[str, float]:
+    """Read the numbers that are kept with a cost."""
+    with safe_open(path, framework="numpy") as file:
+        notes = json.loads(file.metadata()["rhirl"]).get("notes", {})
+    return {str(name): float(value) for name, value in notes.items()}
 
 
 def _description(cost: Cost) -> dict[str, Any]:

@@ -16,8 +16,18 @@ from rhirl.experiments.agents import PlanningAgent, about
 from rhirl.experiments.learner import Line, means
 from rhirl.experiments.proposal import Apprentice, Note, Practice, explain_demos
 from rhirl.experiments.run import RunConfig, RunDirectory
-from rhirl.learning import RHIRL, Config, Controller, Explained, LearnerState, Metrics, Proposal
-from rhirl.rl import Policy
+from rhirl.learning import (
+    RHIRL,
+    Config,
+    Controller,
+    Danger,
+    Explained,
+    LearnerState,
+    Metrics,
+    Proposal,
+    learn_danger,
+)
+from rhirl.rl import Actor, Policy
 from rhirl.tasks import Task
 
 
@@ -48,6 +58,7 @@ class Planning:
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )
+        self._danger: tuple[Actor, Danger] | None = None
 
     @property
     def iteration(self) -> int:
@@ -111,13 +122,31 @@ class Planning:
     def agent(self) -> PlanningAgent:
         """Plan with the cost as it is now."""
         rhirl = self.rhirl
-        return planning_agent(rhirl.simulator, rhirl.learned_cost, rhirl.config, rhirl.seed, rhirl.proposal)
+        return planning_agent(
+            rhirl.simulator, rhirl.learned_cost, rhirl.config, rhirl.seed, rhirl.proposal, self.danger()
+        )
+
+    def danger(self) -> Danger | None:
+        """How dangerous states are for the proposal as it is now; None if nobody asks, or nothing is noisy."""
+        rhirl, apprentice = self.rhirl, self.apprentice
+        if apprentice is None or apprentice.quiet or not rhirl.config.wary:
+            return None
+        practice = apprentice.state
+        if self._danger is None or self._danger[0] is not practice.actor:
+            learned = learn_danger(
+                rhirl.simulator, rhirl.demos, rhirl.config, apprentice, practice.noise, seed=rhirl.seed
+            )
+            self._danger = practice.actor, learned
+        return self._danger[1]
 
     def save(self, run: RunDirectory) -> None:
-        """Write the cost, and the proposal if there is one."""
+        """Write the cost, the proposal if there is one and, in the end, what is dangerous."""
         save_cost(self.rhirl.learned_cost, run.cost)
         if self.apprentice is not None:
             self.apprentice.policy(**about(self.task)).save(run.policy)
+        danger = self.danger() if self.finished else None
+        if danger is not None:
+            danger.save(run.danger)
 
     def close(self) -> None:
         """Nothing to release."""
@@ -125,14 +154,20 @@ class Planning:
 
 def load_planner(task: Task, run: RunDirectory, config: Config, seed: int) -> Agent:
     """Plan with the cost a run has learned."""
-    return planning_agent(task.simulator(), load_cost(run.cost), config, seed, proposal_of(run, config))
+    danger = Danger.load(run.danger) if run.danger.exists() else None
+    return planning_agent(task.simulator(), load_cost(run.cost), config, seed, proposal_of(run, config), danger)
 
 
 def planning_agent(
-    simulator: Any, cost: Cost, config: Config, seed: int, proposal: Proposal | None
+    simulator: Any,
+    cost: Cost,
+    config: Config,
+    seed: int,
+    proposal: Proposal | None,
+    danger: Danger | None = None,
 ) -> PlanningAgent:
     """Act in the environment by planning with a cost."""
-    controller = Controller.configured(simulator, cost, config, seed=seed, proposal=proposal)
+    controller = Controller.configured(simulator, cost, config, seed=seed, proposal=proposal, danger=danger)
     return PlanningAgent(controller, simulator)
 
 

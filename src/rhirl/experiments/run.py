@@ -6,6 +6,7 @@ metrics.jsonl       one line per logged iteration, appended as it happens
 checkpoints/        the learner's whole state, the newest few
 cost.safetensors    the learned cost
 policy.safetensors  the learned policy, for methods that have one; RHIRL's guides its planner
+danger.safetensors  how dangerous states are for that policy amid noise
 explained.safetensors  the controls by which the simulator explains the demonstrations, for RHIRL's policy
 eval/*.json         evaluations
 report.html         the report
@@ -70,6 +71,11 @@ class RunDirectory:
     def policy(self) -> Path:
         """The learned policy, for methods that have one; RHIRL's guides its planner."""
         return self.path / "policy.safetensors"
+
+    @property
+    def danger(self) -> Path:
+        """How dangerous states are for RHIRL's policy amid noise, as a cost file."""
+        return self.path / "danger.safetensors"
 
     @property
     def explained(self) -> Path:

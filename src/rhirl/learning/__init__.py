@@ -3,6 +3,7 @@
 from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics
 from rhirl.learning.controller import Controller
+from rhirl.learning.danger import Danger, learn_danger
 from rhirl.learning.explain import Explained, explain
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.rhirl import RHIRL
@@ -12,10 +13,12 @@ __all__ = [
     "RHIRL",
     "Config",
     "Controller",
+    "Danger",
     "Explained",
     "Guide",
     "LearnerState",
     "Metrics",
     "Proposal",
     "explain",
+    "learn_danger",
 ]

@@ -45,6 +45,8 @@ class Config:
     """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
     beyond: int = 0
     """When acting: steps the proposal must be able to go on for behind a plan, or another one is followed."""
+    wary: float = 0.0
+    """When acting amid noise: coefficient c of the danger of being lost within `beyond` steps, which is learned."""
     M_s: int = 1
     """Rollouts of each control sequence, for simulators with noise of their own; their costs are averaged."""
     floor: float = 1e-2
@@ -72,6 +74,10 @@ class Config:
             raise ValueError(f"span must be at least 1, not {self.span}")
         if self.beyond < 0:
             raise ValueError(f"beyond is a number of steps, not {self.beyond}")
+        if self.wary < 0:
+            raise ValueError(f"wary is a coefficient of at least 0, not {self.wary}")
+        if self.wary and not self.beyond:
+            raise ValueError("wary minds what happens within `beyond` steps: set beyond as well, or wary=0")
         if self.lessons is not None and self.lessons < 1:
             raise ValueError(f"lessons must be at least 1, not {self.lessons}")
         if not self.lr > 0:

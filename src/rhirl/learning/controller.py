@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rhirl.learning.beyond import Beyond, cheapest
 from rhirl.learning.config import Config
+from rhirl.learning.danger import Danger, WaryCost
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
@@ -59,12 +60,24 @@ class Controller:
 
     @classmethod
     def configured(
-        cls, simulator: Simulator, cost: CostFunction, config: Config, *, seed: int, proposal: Proposal | None
+        cls,
+        simulator: Simulator,
+        cost: CostFunction,
+        config: Config,
+        *,
+        seed: int,
+        proposal: Proposal | None,
+        danger: Danger | None = None,
     ) -> Self:
-        """Act as a configuration says."""
-        return cls(
-            simulator, cost, config.acting, M_s=config.M_s, seed=seed, proposal=proposal, beyond=config.beyond
-        )
+        """Act as a configuration says.
+
+        Where the danger of states is known, it is minded in place of a look, and the planner is the one that was
+        learned with: amid noise there is no staying as near to the proposal as `deploy` may ask for.
+        """
+        planner, beyond = config.acting, config.beyond
+        if danger is not None:
+            cost, planner, beyond = WaryCost(cost, danger, config.wary), config.planner, 0
+        return cls(simulator, cost, planner, M_s=config.M_s, seed=seed, proposal=proposal, beyond=beyond)
 
     def reset(self, seed: int = 0) -> None:
         """Forget the plan: U = 0."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-RESET, EXECUTION, SIMULATION, PROCESS, START = range(5)
+RESET, EXECUTION, SIMULATION, PROCESS, START, DANGER = range(6)
 
 
 def draw(seed: int, stream: int, *index: int) -> int:

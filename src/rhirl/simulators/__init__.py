@@ -1,6 +1,7 @@
 """Simulators: systems the planner can put into a state and roll out. One file per engine."""
 
 from rhirl.simulators.following import lasts
+from rhirl.simulators.leading import Led, lead
 from rhirl.simulators.protocol import (
     EnvironmentSimulator,
     FollowingSimulator,
@@ -17,6 +18,7 @@ __all__ = [
     "EnvironmentSimulator",
     "FollowingSimulator",
     "InvertibleSimulator",
+    "Led",
     "Policy",
     "RandomSimulator",
     "Rollout",
@@ -24,4 +26,5 @@ __all__ = [
     "State",
     "expected_step",
     "lasts",
+    "lead",
 ]

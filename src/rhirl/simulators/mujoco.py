@@ -8,7 +8,7 @@ environment's own numbers bit for bit, at any thread count. A planner may roll o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,9 +23,11 @@ except ImportError as error:
 
 from rhirl.simulators.checks import check_controls
 from rhirl.simulators.following import step_by_step
+from rhirl.simulators.leading import Led, blank, disturbances, in_lockstep
 from rhirl.simulators.mujoco_ending import Limits, find_limits
 from rhirl.simulators.mujoco_engine import (
     OBSERVATION,
+    POST_CONSTRAINT,
     Engine,
     Physics,
     bare_batch,
@@ -35,6 +37,7 @@ from rhirl.simulators.mujoco_engine import (
 )
 from rhirl.simulators.mujoco_follow import Follower
 from rhirl.simulators.mujoco_inverse import invert_observation
+from rhirl.simulators.mujoco_lead import lead_batch
 from rhirl.simulators.mujoco_observation import read_rule
 from rhirl.simulators.mujoco_parameters import read_parameters
 from rhirl.simulators.mujoco_state import StateLayout
@@ -188,6 +191,19 @@ class MujocoSimulator:
         x = self._layout.check(state)
         seen = self._observe(x).astype(self.dtype)
         return self._follower.lasts(x[self._layout.integration], seen, controls, policy, steps, self.action)
+
+    def lead(self, starts: Sequence[State], policy: Policy, noise: ArrayLike, steps: int, seed: int) -> Led:
+        """Lead systems by a policy under control noise, as `step` does; see how long the task lasts in each."""
+        forces = self._noise_std.any() or POST_CONSTRAINT & set(self._exact.fields)
+        if self._rule is None or self._limits is None or forces:
+            return in_lockstep(self, starts, policy, noise, steps, seed)
+        X, led = np.stack([self._layout.check(state) for state in starts]), blank(self, len(starts), steps)
+        led.observations[:, 0] = [self._observe(x) for x in X]
+        epsilon = disturbances(seed, steps, len(X), self.control_dim, noise)
+        starting = X[:, self._layout.integration]
+        return lead_batch(
+            self._exact, self.threads, self._rule, self._limits, starting, led, policy, epsilon, self.action
+        )
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
         """Read the state of a running environment without touching it."""

@@ -37,6 +37,7 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
             "planner": {"M": 100, "beta": 0.1, "guided": 0.5, "ess": 0.05, **planner},
             "deploy": {"M": 60, "beta": 0.02, "guided": 0.8, "ess": 0.1, **planner},
             "beyond": 150,
+            "wary": 4.0,
             "parallel": 8,
             "starts": 0.5,
             "penalty": 1.0,
