@@ -131,12 +131,13 @@ class Planning:
         rhirl, apprentice = self.rhirl, self.apprentice
         if apprentice is None or apprentice.quiet or not rhirl.config.wary:
             return None
-        practice = apprentice.state
-        if self._danger is None or self._danger[0] is not practice.actor:
-            learned = learn_danger(
-                rhirl.simulator, rhirl.demos, rhirl.config, apprentice, practice.noise, seed=rhirl.seed
+        actor = apprentice.state.actor
+        if self._danger is None or self._danger[0] is not actor:
+            noise = apprentice.unclipped_noise()
+            self._danger = (
+                actor,
+                learn_danger(rhirl.simulator, rhirl.demos, rhirl.config, apprentice, noise, seed=rhirl.seed),
             )
-            self._danger = practice.actor, learned
         return self._danger[1]
 
     def save(self, run: RunDirectory) -> None:

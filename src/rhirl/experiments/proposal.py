@@ -26,6 +26,8 @@ TRUSTED = 1e-2
 """Largest residual of a transition the clone learns from: a tenth of a deviation off, all coordinates together."""
 QUIET = 0.1
 """Deviation of the controls from their clone below which a demonstrator is quiet; its noise σ, if there is any."""
+INSIDE = 0.3
+"""Largest control around which noise is measured."""
 FIRST = BCConfig(hidden=(64, 64), patience=100)
 """The clone of a quiet demonstrator, which also tells whether one is."""
 AMID_NOISE = BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100)
@@ -81,6 +83,18 @@ class Apprentice:
     def quiet(self) -> bool:
         """Whether the demonstrator's controls are the clone's, but for what it has not learned."""
         return bool(self.state.noise.mean() < QUIET)
+
+    def unclipped_noise(self) -> NDArray[np.float64]:
+        """Return the deviation (m,) of the demonstrator's controls from the clone, where no box hides it.
+
+        Noise that leaves the box is clipped, which takes a tenth of σ = 0.5 away. Around controls well inside, the
+        median is not touched by that: half of a Gaussian lies within 0.6745 deviations.
+        """
+        assert self._demos.controls is not None
+        there = self._trusted & (np.arange(self._demos.horizon) < self._demos.lengths[:, None])
+        v, u = self._demos.controls[there], self(self._demos.observations[:, :-1][there])
+        missed = np.where(np.abs(u) < INSIDE, np.abs(v - u), np.nan)
+        return np.asarray(np.nanmedian(missed, axis=0) / 0.6745)
 
     def relearn(self, done: int) -> None:
         """Under noise, clone anew from the demonstrations and the first `done` pairs watched."""
