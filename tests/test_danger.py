@@ -160,8 +160,6 @@ def test_a_run_amid_noise_ends_with_a_danger_and_acts_with_it(tmp_path: Path) ->
     np.testing.assert_array_equal(cost.danger(x), Danger.load(run.danger)(x))
 
 
-def test_wary_needs_a_number_of_steps() -> None:
-    with pytest.raises(ValueError, match="set beyond as well"):
-        Config(wary=1.0)
+def test_a_coefficient_of_danger_is_not_negative() -> None:
     with pytest.raises(ValueError, match="at least 0"):
-        Config(wary=-1.0, beyond=5)
+        Config(wary=-1.0)

@@ -162,6 +162,13 @@ def test_a_look_beyond_the_horizon_takes_its_time() -> None:
     assert seeing - blind == pytest.approx((10 * 5 + 20) * 1000 * LED * (20 + 100) / 1000)
 
 
+def test_amid_noise_danger_is_learned_once_and_the_planner_of_learning_acts() -> None:
+    cell = Cell("hopper", "rhirl", noise=0.5, episodes=20, settings=("beyond=100",))
+    learning, acting = 1_600 * 8 * 100 * 20, (10 * 5 + 20) * 1000 * 100 * 20
+    led = LED * 1_500 * 4 * 100
+    assert planning_seconds(cell, 1000.0) == pytest.approx((learning + acting + led) / 1000)
+
+
 def test_a_cell_in_work_is_judged_by_its_own_pace() -> None:
     def seen(stage: str, done: int, total: int, **seconds: float) -> Seen:
         return Seen(stage, done, total, seconds, 1, "here")

@@ -5,8 +5,9 @@ What RHIRL does is simulating, so a cell takes
 
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
-at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan. Rivals
-have no such rule; they are unknown until one of their kind is finished.
+at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan; amid
+noise there is none, but the planner is the one of learning, and danger is learned once. Rivals have no such rule;
+they are unknown until one of their kind is finished.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rhirl.experiments.progress import Seen
 from rhirl.experiments.results import curve
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
+from rhirl.learning.danger import SPAN, SYSTEMS
 from rhirl.tasks import get_task
 
 LED = 16
@@ -65,9 +67,11 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     plans = episodes * task.T // task.hold
-    acting = plans * config.acting.M * config.acting.K
-    looking = plans * LED * (config.acting.K + config.beyond) if config.beyond else 0
-    return (config.M_s * (learning + acting) + looking) / speed
+    wary = cell.noise > 0 and config.wary > 0
+    planner = config.planner if wary else config.acting
+    led = SYSTEMS * SPAN * config.beyond if wary else plans * (planner.K + config.beyond)
+    simulated = config.M_s * (learning + plans * planner.M * planner.K)
+    return (simulated + (LED * led if config.beyond else 0)) / speed
 
 
 def took(run: RunDirectory) -> float | None:

@@ -76,8 +76,6 @@ class Config:
             raise ValueError(f"beyond is a number of steps, not {self.beyond}")
         if self.wary < 0:
             raise ValueError(f"wary is a coefficient of at least 0, not {self.wary}")
-        if self.wary and not self.beyond:
-            raise ValueError("wary minds what happens within `beyond` steps: set beyond as well, or wary=0")
         if self.lessons is not None and self.lessons < 1:
             raise ValueError(f"lessons must be at least 1, not {self.lessons}")
         if not self.lr > 0:

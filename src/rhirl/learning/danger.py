@@ -36,8 +36,8 @@ from rhirl.learning.objective import CostFunction
 from rhirl.learning.streams import DANGER, draw
 from rhirl.simulators import Led, Policy, Simulator, lead
 
-SYSTEMS = 1_500
-"""How many systems are led."""
+SYSTEMS, SPAN = 1_500, 4
+"""How many systems are led, and for how many times `beyond` steps."""
 LEAST = 0.1
 """What a loss counts that is `beyond` steps ahead: γ is the root of it. Twice as far ahead counts nothing."""
 USUAL = 0.9
@@ -104,7 +104,7 @@ def learn_danger(
         seed: Of everything random.
         systems: How many are led.
     """
-    L, first = 4 * config.beyond, draw(seed, DANGER)
+    L, first = SPAN * config.beyond, draw(seed, DANGER)
     episodes = Episodes(simulator, demos, config, seed)
     starts = [episodes.begin(first + i).system for i in range(systems)]
     led = lead(simulator, starts, proposal, noise, L, seed)
