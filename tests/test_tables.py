@@ -123,7 +123,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
         ("lunar_lander", "rhirl", 0.2, 0.975, 0.011),
         ("lunar_lander", "rhirl", 0.5, 0.651, 0.061),
         ("hopper", "rhirl", 0.0, 1.000, 0.006),
-        ("hopper", "rhirl", 0.2, 1.041, 0.014),
+        ("hopper", "rhirl", 0.2, 1.041, 0.015),
         ("hopper", "rhirl", 0.5, 0.991, 0.065),
         ("walker2d", "rhirl", 0.0, 0.987, 0.003),
         ("hopper", "firl", 0.0, 0.977, 0.006),
