@@ -67,7 +67,7 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     learning = config.iterations * config.parallel * config.planner.M * config.planner.K
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     plans = episodes * task.T // task.hold
-    wary = cell.noise > 0 and config.wary > 0
+    wary = cell.noise > 0 and config.minds_danger
     planner = config.planner if wary else config.acting
     led = SYSTEMS * SPAN * config.beyond if wary else plans * (planner.K + config.beyond)
     simulated = config.M_s * (learning + plans * planner.M * planner.K)

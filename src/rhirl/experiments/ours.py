@@ -129,7 +129,7 @@ class Planning:
     def danger(self) -> Danger | None:
         """How dangerous states are for the proposal as it is now; None if nobody asks, or nothing is noisy."""
         rhirl, apprentice = self.rhirl, self.apprentice
-        if apprentice is None or apprentice.quiet or not (rhirl.config.wary and rhirl.config.beyond):
+        if apprentice is None or apprentice.quiet or not rhirl.config.minds_danger:
             return None
         actor = apprentice.state.actor
         if self._danger is None or self._danger[0] is not actor:

@@ -64,6 +64,11 @@ class Config:
         """Whether either planner asks for a proposal."""
         return max(self.planner.guided, self.acting.guided) > 0
 
+    @property
+    def minds_danger(self) -> bool:
+        """Whether danger is learned and minded amid noise."""
+        return self.wary > 0 and self.beyond > 0
+
     def __post_init__(self) -> None:
         for name in ("iterations", "parallel", "M_s"):
             if getattr(self, name) < 1:
