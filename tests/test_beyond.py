@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhirl.learning import Config, Controller
 from rhirl.learning.beyond import Beyond, cheapest
 from rhirl.planning import Planner
-from rhirl.simulators import FollowingSimulator, lasts
+from rhirl.simulators import FollowingSimulator, follow
 from rhirl.simulators.following import step_by_step
 from rhirl.simulators.jax import JaxSimulator
 from rhirl.simulators.mujoco import MujocoSimulator
@@ -26,6 +26,15 @@ CLIFF = JaxSimulator(
     terminated=lambda x: x[0] > 1.0,
 )
 """A point with a position and a velocity; the task is lost where the position exceeds one."""
+MIRE = JaxSimulator(
+    lambda x, u: jnp.where(
+        x[0] > 1.0, x * jnp.array([1.0, 0.0]), jnp.stack([x[0] + 0.1 * x[1], x[1] + 0.1 * u[0]])
+    ),
+    lambda x: x,
+    lambda key: jnp.zeros(2),
+    control_dim=1,
+)
+"""The same point; where the position exceeds one it is stuck for good, and the task goes on."""
 PLANNER = Planner(K=4, M=32, beta=0.1, guided=0.5, ess=0.1)
 
 
@@ -59,11 +68,37 @@ def test_who_looks_beyond_the_horizon_stops_before_the_cliff() -> None:
     assert farthest > 0.8  # the cost still has its way, as far as there is one
 
 
+def demonstrated(x: jax.Array) -> jax.Array:
+    """A cost that is above zero where no expert goes, and still wants to go right."""
+    return jnp.where(x[..., 0] > 1.0, 0.5, fast(x) - 1.0)
+
+
+@pytest.mark.parametrize(("astray", "stuck"), [(False, True), (True, False)])
+def test_where_no_expert_goes_is_lost_without_an_end(astray: bool, stuck: bool) -> None:
+    controller = Controller(MIRE, demonstrated, PLANNER, proposal=brake, beyond=30, astray=astray)
+    state = MIRE.reset(0)
+    for _ in range(60):
+        state = MIRE.step(state, controller.act(state))
+    assert (MIRE.observe(state)[0] > 1.0) == stuck
+
+
+def test_the_least_astray_is_followed_if_all_are() -> None:
+    state = CLIFF.reset(0)
+    plans = [np.full((3, 1), u) for u in (-0.1, -0.5, -0.3)]
+    look = Beyond(CLIFF, brake, 10, lambda x: 1.0 + x[:, 0].mean())
+    assert look.choose(state, plans) is plans[1]
+    lost, last = np.zeros((4, 2)), np.array([[-3.0, 0.0]] * 11)
+    assert look.how_well(lost) == (3, 0.0)  # the task's end comes first
+    assert look.how_well(last) == (10, 0.0)  # better than zero is as good as zero
+    assert look.how_well(last + np.array([2.5, 0.0])) == (10, -0.5)
+
+
 def test_steps_are_counted_until_the_task_is_lost() -> None:
     state, right, still = CLIFF.reset(0), np.ones((4, 1), np.float32), np.empty((0, 1), np.float32)
     # x_k = 0.01 · k(k−1)/2 under full thrust: beyond one after fifteen steps, so fourteen last.
-    assert lasts(CLIFF, state, still, lambda x: np.ones(1), 40) == 14
-    assert lasts(CLIFF, state, right, brake, 40) == 40
+    seen = follow(CLIFF, state, still, lambda x: np.ones(1), 40)
+    np.testing.assert_allclose(seen[:, 0], [0.005 * k * (k - 1) for k in range(15)], atol=1e-6)
+    assert len(follow(CLIFF, state, right, brake, 40)) == 41
 
 
 def test_the_first_plan_that_lasts_is_followed_or_else_the_longest() -> None:
@@ -96,15 +131,15 @@ def test_mujoco_follows_a_policy_as_its_steps_do(env: str) -> None:
             return np.tanh(A @ x)
 
         by_steps = step_by_step(simulator, state, controls, policy, 120)
-        assert simulator.lasts(state, controls, policy, 120) == by_steps
-        found.append(by_steps)
+        np.testing.assert_array_equal(simulator.follow(state, controls, policy, 120), by_steps)
+        found.append(len(by_steps) - 1)
     assert min(found) < 120
     assert len(set(found)) > 3  # falls, at different times
 
 
 def test_an_environment_whose_end_is_not_seen_is_followed_step_by_step() -> None:
     simulator = MujocoSimulator("Reacher-v5", threads=1)
-    assert simulator.lasts(simulator.reset(0), np.zeros((1, 2)), lambda x: np.zeros(2), 5) == 5
+    assert len(simulator.follow(simulator.reset(0), np.zeros((1, 2)), lambda x: np.zeros(2), 5)) == 6
 
 
 def test_to_look_beyond_takes_a_proposal() -> None:
@@ -112,3 +147,5 @@ def test_to_look_beyond_takes_a_proposal() -> None:
         Controller(CLIFF, fast, Planner(), beyond=10)
     with pytest.raises(ValueError, match="beyond is a number of steps"):
         Config(beyond=-1)
+    with pytest.raises(ValueError, match="astray=True takes a penalty > 0"):
+        Config(astray=True)

@@ -54,7 +54,7 @@ class Planning:
         self.apprentice: Apprentice | None = None
         if config.guided:
             size = config.iterations * config.parallel
-            self.apprentice = Apprentice(demos, load_explained(run), size, asked.seed)
+            self.apprentice = Apprentice(demos, load_explained(run), size, asked.seed, config.clone)
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )

@@ -24,14 +24,15 @@ from rhirl.simulators import InvertibleSimulator, Simulator
 
 TRUSTED = 1e-2
 """Largest residual of a transition the clone learns from: a tenth of a deviation off, all coordinates together."""
-QUIET = 0.1
+QUIET = 0.15
 """Deviation of the controls from their clone below which a demonstrator is quiet; its noise σ, if there is any."""
 INSIDE = 0.3
 """Largest control around which noise is measured."""
-FIRST = BCConfig(hidden=(64, 64), patience=100)
-"""The clone of a quiet demonstrator, which also tells whether one is."""
-AMID_NOISE = BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100)
-"""The clone of a noisy one; without noise so large a network is the worse guide."""
+CLONES = {
+    "small": BCConfig(hidden=(64, 64), patience=100),
+    "large": BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100),
+}
+"""Of a noisy demonstrator the large clone is the better guide, of a quiet one the small, but for Ant."""
 Note = Callable[[str], None]
 
 
@@ -55,15 +56,18 @@ class Apprentice:
         explained: The controls that explain them.
         size: How many of the planner's controls it will watch at most.
         seed: Of the cloning.
+        clone: Which of `CLONES` is made of a quiet demonstrator. It also tells whether one is.
     """
 
-    def __init__(self, demos: Demonstrations, explained: Explained, size: int, seed: int = 0) -> None:
+    def __init__(
+        self, demos: Demonstrations, explained: Explained, size: int, seed: int = 0, clone: str = "small"
+    ) -> None:
         self._demos = replace(demos, controls=explained.controls)
         self._trusted = explained.residuals < TRUSTED
-        self._seed = seed
+        self._seed, self._first = seed, CLONES[clone]
         m = explained.controls.shape[-1]
         x, u = (np.zeros((size, *shape), np.float32) for shape in (demos.observation_shape, (m,)))
-        self.state = Practice(self._clone(FIRST).policy().actor, np.zeros(m, np.float32), x, u)
+        self.state = Practice(self._clone(self._first).policy().actor, np.zeros(m, np.float32), x, u)
 
     def __call__(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Propose a control (m,) for an observation (n,)."""
@@ -75,7 +79,7 @@ class Apprentice:
 
     def learn(self) -> None:
         """Clone the demonstrations, and see how noisy they are."""
-        first = self._clone(FIRST).learn()
+        first = self._clone(self._first).learn()
         self.state = self.state._replace(actor=first.policy().actor, noise=first.deviation)
         self.relearn(0)
 
@@ -101,7 +105,7 @@ class Apprentice:
         if self.quiet:
             return
         watched = None if done == 0 else (self.state.x[:done], self.state.u[:done])
-        self.state = self.state._replace(actor=self._clone(AMID_NOISE, watched, done).learn().policy().actor)
+        self.state = self.state._replace(actor=self._clone(CLONES["large"], watched, done).learn().policy().actor)
 
     def restore(self, state: Practice) -> None:
         """Go on from a state as it was."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from rhirl.planning import Planner
 
@@ -41,10 +42,14 @@ class Config:
     """Decay of the running average of θ that is kept as the learned cost; 0 keeps the last θ, as the paper does."""
     lessons: int | None = None
     """Sequences an update learns from, drawn by their weights; by default all M, weighted, as in the paper."""
+    clone: Literal["small", "large"] = "small"
+    """Which network `rhirl train` clones as a proposal from a quiet demonstrator; from a noisy one the large."""
     relearn: int | None = None
     """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
     beyond: int = 0
     """When acting: steps the proposal must be able to go on for behind a plan, or another one is followed."""
+    astray: bool = False
+    """Whether such a look also tells who goes where no expert does, by the learned cost; takes a penalty > 0."""
     wary: float = 0.0
     """When acting amid noise: coefficient c of the danger of being lost within `beyond` steps, which is learned."""
     M_s: int = 1
@@ -79,6 +84,8 @@ class Config:
             raise ValueError(f"span must be at least 1, not {self.span}")
         if self.beyond < 0:
             raise ValueError(f"beyond is a number of steps, not {self.beyond}")
+        if self.astray and not self.penalty > 0:
+            raise ValueError("astray=True takes a penalty > 0: without one a cost has no zero that means anything")
         if self.wary < 0:
             raise ValueError(f"wary is a coefficient of at least 0, not {self.wary}")
         if self.lessons is not None and self.lessons < 1:

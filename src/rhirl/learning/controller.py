@@ -31,6 +31,7 @@ class Controller:
         seed: Of the planner's samples.
         proposal: The policy that guides a share of the samples, where the planner asks for one.
         beyond: Steps the proposal must be able to go on for behind a plan, or another one is followed; 0 asks not.
+        astray: Whether to end such a look where the cost says that no expert goes is as bad as to lose the task.
     """
 
     def __init__(
@@ -43,17 +44,19 @@ class Controller:
         seed: int = 0,
         proposal: Proposal | None = None,
         beyond: int = 0,
+        astray: bool = False,
     ) -> None:
         self.simulator = simulator
+        # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
+        partial_of: Any = jax.tree_util.Partial
+        self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
         self._guide = Guide.of(simulator, planner, proposal)
         self._beyond: Beyond | None = None
         if beyond:
             if self._guide is None:
                 raise ValueError(f"beyond={beyond} follows a proposal behind the plan: set guided > 0, or beyond=0")
-            self._beyond = Beyond(simulator, self._guide.proposal, planner.K + beyond)
-        # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
-        partial_of: Any = jax.tree_util.Partial
-        self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
+            mean_cost = partial(_mean_cost, self.cost) if astray else None
+            self._beyond = Beyond(simulator, self._guide.proposal, planner.K + beyond, mean_cost)
         self.planner = planner
         self.M_s = M_s
         self.reset(seed)
@@ -77,7 +80,16 @@ class Controller:
         planner, beyond = config.acting, config.beyond
         if danger is not None:
             cost, planner, beyond = WaryCost(cost, danger, config.wary), config.planner, 0
-        return cls(simulator, cost, planner, M_s=config.M_s, seed=seed, proposal=proposal, beyond=beyond)
+        return cls(
+            simulator,
+            cost,
+            planner,
+            M_s=config.M_s,
+            seed=seed,
+            proposal=proposal,
+            beyond=beyond,
+            astray=config.astray,
+        )
 
     def reset(self, seed: int = 0) -> None:
         """Forget the plan: U = 0."""
@@ -103,6 +115,11 @@ class Controller:
         self._U = warm_start(U)
         self._steps += 1
         return np.asarray(U[0])
+
+
+@jax.jit
+def _mean_cost(cost: Any, x: Array) -> Array:
+    return cost(x).mean()
 
 
 @partial(jax.jit, static_argnames="planner")

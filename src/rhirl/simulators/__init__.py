@@ -1,6 +1,6 @@
 """Simulators: systems the planner can put into a state and roll out. One file per engine."""
 
-from rhirl.simulators.following import lasts
+from rhirl.simulators.following import follow
 from rhirl.simulators.leading import Led, lead
 from rhirl.simulators.protocol import (
     EnvironmentSimulator,
@@ -25,6 +25,6 @@ __all__ = [
     "Simulator",
     "State",
     "expected_step",
-    "lasts",
+    "follow",
     "lead",
 ]

@@ -1,29 +1,33 @@
-"""Follow controls and then a policy through a simulator, and see how long the task lasts."""
+"""Follow controls and then a policy through a simulator, and see what becomes of the task."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.simulators.protocol import FollowingSimulator, Policy, Simulator, State, expected_step
 
 
-def lasts(simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> int:
-    """Execute controls (K, m), then a policy's; return for how many of the steps the task lasts."""
+def follow(simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> NDArray[Any]:
+    """Execute controls (K, m), then a policy's; return what is seen (≤ steps + 1, *n) until the task is lost."""
     if isinstance(simulator, FollowingSimulator):
-        return simulator.lasts(state, controls, policy, steps)
+        return simulator.follow(state, controls, policy, steps)
     return step_by_step(simulator, state, controls, policy, steps)
 
 
-def step_by_step(simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> int:
-    """Do so with any simulator; one that diverges does not last."""
-    step = expected_step(simulator)
+def step_by_step(
+    simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int
+) -> NDArray[Any]:
+    """Do so with any simulator; one that diverges has lost its task."""
+    step, seen = expected_step(simulator), [simulator.observe(state)]
     for k in range(steps):
         try:
-            state = step(state, controls[k] if k < len(controls) else policy(simulator.observe(state)))
+            state = step(state, controls[k] if k < len(controls) else policy(seen[-1]))
         except RuntimeError:
-            return k
+            break
         if simulator.terminated(state):
-            return k
-    return steps
+            break
+        seen.append(simulator.observe(state))
+    return np.stack(seen)

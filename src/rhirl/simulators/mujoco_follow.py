@@ -1,4 +1,4 @@
-"""Lead one MuJoCo simulation by a policy, and see how long the task lasts.
+"""Lead one MuJoCo simulation by a policy, and see what becomes of the task.
 
 A policy answers to what it sees, so its steps cannot be handed to the engine at once as sampled controls are. What
 is left of each is one call of `mj_step`, one observation and one comparison with the task's limits. The physics is
@@ -36,7 +36,7 @@ class Follower:
         self._views = {name: getattr(self._data, name).reshape(-1) for name in rule.fields}
         self._forces = bool(POST_CONSTRAINT & set(rule.fields))
 
-    def lasts(
+    def follow(
         self,
         start: NDArray[np.float64],
         seen: NDArray[Any],
@@ -44,22 +44,23 @@ class Follower:
         policy: Policy,
         steps: int,
         action: Callable[[NDArray[Any]], NDArray[Any]],
-    ) -> int:
-        """Follow controls (K, m) and then the policy from an integration state; return the steps the task lasts.
+    ) -> NDArray[Any]:
+        """Follow controls (K, m) and then the policy from a state; return what is seen (≤ steps + 1, n).
 
         `seen` (n,) is the observation there, whose type the policy is shown; `action` scales controls.
         """
         model, data, warnings = self._physics.model, self._data, self._data.warning.number
         mujoco.mj_setState(model, data, start, INTEGRATION)
         warnings[:] = 0
-        x = seen.copy()
+        x = np.empty((steps + 1, *seen.shape), seen.dtype)
+        x[0] = seen
         with quiet():
             for k in range(steps):
-                data.ctrl[:] = action(controls[k] if k < len(controls) else policy(x))
+                data.ctrl[:] = action(controls[k] if k < len(controls) else policy(x[k]))
                 mujoco.mj_step(model, data, self._physics.frame_skip)
                 if self._forces:
                     mujoco.mj_rnePostConstraint(model, data)
-                self._rule.assemble(self._views, x)
-                if self._limits.ended(x) or warnings.any():
-                    return k
-        return steps
+                self._rule.assemble(self._views, x[k + 1])
+                if self._limits.ended(x[k + 1]) or warnings.any():
+                    return x[: k + 1]
+        return x

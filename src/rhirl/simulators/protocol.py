@@ -117,8 +117,11 @@ class RandomSimulator(Simulator, Protocol):
 class FollowingSimulator(Simulator, Protocol):
     """A simulator that follows a policy by itself, faster than one is led through it step by step."""
 
-    def lasts(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> int:
-        """Execute controls (K, m), then a policy's, as `step` does; return how many of the steps the task lasts."""
+    def follow(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> NDArray[Any]:
+        """Execute controls (K, m), then a policy's, as `step` does.
+
+        Returns the observations (steps + 1, *n) from the start on, or those before the task is lost.
+        """
         ...
 
 

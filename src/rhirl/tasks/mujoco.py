@@ -97,6 +97,21 @@ WALKER2D = Task(
     ),
 )
 
+ANT_PRESETS = _presets(K=15, M=200, beta=1.2, iterations=100_000)
+"""A step of Ant is six of Hopper's long, and its expert falls amid noise that others do not feel: so plans are
+neither smoothed nor sampled far from the proposal."""
+ANT_PLANNER = {"K": 15, "M": 100, "beta": 0.01, "guided": 0.8, "ess": 0.05, "smooth_window": 1, "survive": True}
+ANT_PRESETS["default"] |= {
+    "planner": ANT_PLANNER,
+    "deploy": {**ANT_PLANNER, "beta": 0.0025, "ess": 0.1},
+    "beyond": 40,
+    "astray": True,
+    "span": 100,
+    "clone": "large",
+    "relearn": None,
+    "iterations": 800,
+}
+
 ANT = Task(
     name="ant",
     env_id="Ant-v5",
@@ -106,7 +121,7 @@ ANT = Task(
     simulator=lambda: _simulator("Ant-v5", "implicitfast", 2),
     packages=PACKAGES,
     expert=EXPERT,
-    presets=_presets(K=15, M=200, beta=1.2, iterations=100_000),
+    presets=ANT_PRESETS,
     paper=paper_returns(
         expert=(5759.22, 2557.37, 252.62),
         rhirl=(4987.67, 2373.32, 230.8),
