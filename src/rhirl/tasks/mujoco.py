@@ -103,7 +103,7 @@ neither smoothed nor sampled far from the proposal."""
 ANT_PLANNER = {"K": 15, "M": 100, "beta": 0.01, "guided": 0.8, "ess": 0.05, "smooth_window": 1, "survive": True}
 ANT_PRESETS["default"] |= {
     "planner": ANT_PLANNER,
-    "deploy": {**ANT_PLANNER, "beta": 0.0025, "ess": 0.1},
+    "deploy": {**ANT_PLANNER, "M": 60, "beta": 0.0025, "ess": 0.1},
     "beyond": 40,
     "astray": True,
     "span": 100,
