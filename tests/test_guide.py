@@ -19,6 +19,7 @@ from rhirl.demos import Demonstrations, load_demos
 from rhirl.experiments import RunDirectory, train
 from rhirl.experiments.evaluate import load_agent
 from rhirl.experiments.plan import plan_run
+from rhirl.experiments.presets import configure
 from rhirl.experiments.proposal import Apprentice, learn_proposal
 from rhirl.learning import RHIRL, Config, Controller, Explained, Guide, explain
 from rhirl.learning.explain import explain_step, idle_in_the_middle, scale_of
@@ -255,6 +256,18 @@ def test_controls_tell_how_noisy_the_demonstrator_was(noise: float, seen: float)
     before = apprentice.state.actor
     apprentice.relearn(0)
     assert (apprentice.state.actor is before) == apprentice.quiet
+
+
+def test_ant_without_noise_counts_as_quiet_and_is_cloned_by_the_large_network() -> None:
+    demos = load_demos("ant27", everything=True).take(5)
+    assert demos.controls is not None
+    told = Explained(np.clip(demos.controls, -1, 1), np.zeros(demos.controls.shape[:2]))
+    config = configure(get_task("ant27"))
+    apprentice = Apprentice(replace(demos, controls=None), told, size=0, clone=config.clone)
+    assert apprentice.policy().actor.body.weights[0].shape == (27, 256)
+    apprentice.learn()
+    assert apprentice.quiet
+    assert apprentice.state.noise.mean() == pytest.approx(0.09, abs=0.03)
 
 
 @pytest.mark.parametrize("absorbing", [False, True])
