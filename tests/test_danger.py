@@ -19,7 +19,7 @@ from rhirl.experiments import RunDirectory, train
 from rhirl.experiments.evaluate import load_agent
 from rhirl.experiments.plan import plan_run
 from rhirl.learning import Config, Controller, Danger, learn_danger
-from rhirl.learning.danger import WaryCost, outcomes
+from rhirl.learning.danger import WaryCost, before_astray, outcomes
 from rhirl.planning import Planner
 from rhirl.simulators import Led, lead
 from rhirl.simulators.jax import JaxSimulator
@@ -163,3 +163,12 @@ def test_a_run_amid_noise_ends_with_a_danger_and_acts_with_it(tmp_path: Path) ->
 def test_a_coefficient_of_danger_is_not_negative() -> None:
     with pytest.raises(ValueError, match="at least 0"):
         Config(wary=-1.0)
+
+
+def test_a_system_is_lost_where_it_goes_astray_for_good() -> None:
+    g = np.full((5, 41), -1.0)
+    g[1, 21:] = 1.0  # astray from here to the end: of the last ten steps more than half are from 25 on
+    g[2, 10:35] = 1.0  # comes back
+    g[3, 33:] = 1.0  # too late to tell
+    g[4, 5:] = 1.0  # ended before it would have been told
+    np.testing.assert_array_equal(before_astray(g, np.array([40, 40, 40, 40, 12]), 10), [40, 25, 40, 40, 12])

@@ -133,11 +133,16 @@ class Planning:
             return None
         actor = apprentice.state.actor
         if self._danger is None or self._danger[0] is not actor:
-            noise = apprentice.unclipped_noise()
-            self._danger = (
-                actor,
-                learn_danger(rhirl.simulator, rhirl.demos, rhirl.config, apprentice, noise, seed=rhirl.seed),
+            danger = learn_danger(
+                rhirl.simulator,
+                rhirl.demos,
+                rhirl.config,
+                apprentice,
+                apprentice.unclipped_noise(),
+                seed=rhirl.seed,
+                cost=rhirl.learned_cost if rhirl.config.astray else None,
             )
+            self._danger = actor, danger
         return self._danger[1]
 
     def save(self, run: RunDirectory) -> None:

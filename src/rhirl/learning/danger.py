@@ -13,6 +13,7 @@ what exceeds the danger d₀ that demonstrations pass through as well:
     S = Σ_k g(x_k; θ) + c Σ_k max(0, log(1 − d₀) − log(1 − d(x_k; φ)))
 
 No reward enters: the simulator says where a task ends. It is meant for tasks that end only where they are lost.
+Where one can be lost without an end (`astray`), a system is also lost from where the learned cost stays above zero.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhirl.costs import Cost, Network, load_cost, load_notes, network_of, normaliser_of, save_cost
 from rhirl.demos import Demonstrations
+from rhirl.learning.beyond import LAST
 from rhirl.learning.config import Config
 from rhirl.learning.episodes import Episodes
 from rhirl.learning.objective import CostFunction
@@ -92,6 +94,7 @@ def learn_danger(
     *,
     seed: int = 0,
     systems: int = SYSTEMS,
+    cost: CostFunction | None = None,
 ) -> Danger:
     """Learn d(x; φ), and what of it is usual.
 
@@ -103,17 +106,34 @@ def learn_danger(
         noise: Deviation σ of the control noise, a number or (m,).
         seed: Of everything random.
         systems: How many are led.
+        cost: By which to tell who has gone astray, if that is to count.
     """
     L, first = SPAN * config.beyond, draw(seed, DANGER)
     episodes = Episodes(simulator, demos, config, seed)
     starts = [episodes.begin(first + i).system for i in range(systems)]
     led = lead(simulator, starts, proposal, noise, L, seed)
+    if cost is not None:
+        g = np.asarray(cost(jnp.asarray(led.observations)))
+        led = led._replace(lasted=before_astray(g, led.lasted, config.beyond))
     x, y = outcomes(led, LEAST ** (1 / config.beyond), L // 2)
     normalise = normaliser_of(x, floor=config.floor, limit=config.limit)
     network = network_of(jax.random.key(seed), demos.observation_shape, config.hidden)
     network = fit(jax.random.key(first), network, normalise(jnp.asarray(x)), jnp.asarray(y))
     logit = Cost(normalise, network)
     return Danger(logit, float(np.quantile(jax.nn.softplus(logit(jnp.asarray(demos.states()))), USUAL)))
+
+
+def before_astray(g: NDArray[Any], lasted: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """Return the steps (N,) before each system is lost, by an end or because it has gone astray and stays there.
+
+    Astray is where the mean of g (N, L + 1) over the last few steps exceeds zero. To stay there is to be there for
+    at least so many steps until L: who is astray for a moment, or when all is over, may come back.
+    """
+    L = g.shape[1] - 1
+    ending = np.lib.stride_tricks.sliding_window_view(g, LAST, axis=1).mean(axis=-1) > 0
+    well = np.concatenate([np.ones((len(g), LAST - 1), bool), ~ending], axis=1)
+    last = L - well[:, ::-1].argmax(axis=1)
+    return np.where((lasted == L) & (last <= L - least), last, lasted)
 
 
 def outcomes(led: Led, gamma: float, ahead: int) -> tuple[NDArray[Any], NDArray[np.float32]]:
