@@ -128,6 +128,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
         ("walker2d", "rhirl", 0.0, 0.987, 0.003),
         ("walker2d", "rhirl", 0.2, 1.009, 0.014),
         ("walker2d", "rhirl", 0.5, 1.009, 0.051),
+        ("ant", "rhirl", 0.0, 0.920, 0.014),
         ("hopper", "firl", 0.0, 0.977, 0.006),
         ("hopper", "firl", 0.5, 0.899, 0.087),
         ("hopper", "gail", 0.0, 0.965, 0.009),
