@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from typing import Any
 
 import gymnasium
@@ -52,6 +53,8 @@ class Filming(gymnasium.Wrapper[Any, Any, Any, Any]):
 def film(run: RunDirectory) -> bytes:
     """Film a run as animated WebP; raises where the environment cannot be drawn on this machine."""
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    if sys.platform == "linux" and "DISPLAY" not in os.environ:
+        os.environ.setdefault("MUJOCO_GL", "egl")  # draws without a screen
     config = run.config()
     task, learned = load_agent(run)
     seed = episode_seeds(VALIDATION, config.seed, 1)[0]
