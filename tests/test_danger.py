@@ -146,9 +146,11 @@ def test_who_minds_danger_keeps_away_from_the_edge(danger: Danger) -> None:
     assert lasted["wary"] > 35
 
 
+NOISY = (*SETTINGS, "planner.guided=0.5", "planner.K=5", "starts=0.5", "beyond=10", "wary=2", "deploy=None")
+
+
 def test_a_run_amid_noise_ends_with_a_danger_and_acts_with_it(tmp_path: Path) -> None:
-    settings = (*SETTINGS, "planner.guided=0.5", "planner.K=5", "starts=0.5", "beyond=10", "wary=2", "deploy=None")
-    config = plan_run("hopper", noise=0.5, episodes=2, overrides=settings, evaluations=0)
+    config = plan_run("hopper", noise=0.5, episodes=2, overrides=NOISY, evaluations=0)
     run = RunDirectory(tmp_path / "noisy")
     train(run, config)
     _, agent = load_agent(run)
@@ -158,6 +160,23 @@ def test_a_run_amid_noise_ends_with_a_danger_and_acts_with_it(tmp_path: Path) ->
     assert cost.c == 2
     x = jnp.zeros(11)
     np.testing.assert_array_equal(cost.danger(x), Danger.load(run.danger)(x))
+
+
+@pytest.mark.parametrize("astray", [False, True])
+def test_danger_is_as_old_as_the_cost_that_tells_who_goes_astray(
+    astray: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (*NOISY, "penalty=1", f"astray={astray}")
+    config = plan_run("hopper", noise=0.5, episodes=2, overrides=settings, evaluations=0)
+    learner: Any = train(RunDirectory(tmp_path / "noisy"), config)
+    costs: list[Any] = []
+    monkeypatch.setattr("rhirl.experiments.ours.learn_danger", lambda *_, cost, **__: costs.append(cost))
+    learner.danger()  # nothing is new since the end of the run
+    assert costs == []
+    learner.rhirl.step()
+    learner.danger()
+    assert len(costs) == astray
+    assert not astray or costs[0].network is learner.rhirl.learned_cost.network
 
 
 def test_a_coefficient_of_danger_is_not_negative() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
 from rhirl.atomic import write_atomically
-from rhirl.costs import Cost, load_cost, save_cost
+from rhirl.costs import Cost, Network, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, about
 from rhirl.experiments.learner import Line, means
@@ -58,7 +58,7 @@ class Planning:
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )
-        self._danger: tuple[Actor, Danger] | None = None
+        self._danger: tuple[Actor, Network | None, Danger] | None = None
 
     @property
     def iteration(self) -> int:
@@ -127,12 +127,16 @@ class Planning:
         )
 
     def danger(self) -> Danger | None:
-        """How dangerous states are for the proposal as it is now; None if nobody asks, or nothing is noisy."""
+        """How dangerous states are for the proposal as it is now; None if nobody asks, or nothing is noisy.
+
+        It is learned again when the proposal is another, or the cost that tells who has gone astray.
+        """
         rhirl, apprentice = self.rhirl, self.apprentice
         if apprentice is None or apprentice.quiet or not rhirl.config.minds_danger:
             return None
-        actor = apprentice.state.actor
-        if self._danger is None or self._danger[0] is not actor:
+        actor, cost = apprentice.state.actor, rhirl.learned_cost if rhirl.config.astray else None
+        network = None if cost is None else cost.network
+        if self._danger is None or self._danger[0] is not actor or self._danger[1] is not network:
             danger = learn_danger(
                 rhirl.simulator,
                 rhirl.demos,
@@ -140,10 +144,10 @@ class Planning:
                 apprentice,
                 apprentice.unclipped_noise(),
                 seed=rhirl.seed,
-                cost=rhirl.learned_cost if rhirl.config.astray else None,
+                cost=cost,
             )
-            self._danger = actor, danger
-        return self._danger[1]
+            self._danger = actor, network, danger
+        return self._danger[2]
 
     def save(self, run: RunDirectory) -> None:
         """Write the cost, the proposal if there is one and, in the end, what is dangerous."""

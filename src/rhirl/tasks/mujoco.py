@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from rhirl.simulators import EnvironmentSimulator
@@ -27,7 +28,9 @@ EXPERT = {
 }
 
 
-def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str, Any]]:
+def _presets(
+    K: int, M: int, beta: float, iterations: int, own: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, dict[str, Any]]:
     common = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5, "iterations": iterations}
     published = {"K": K, "M": M, "beta": beta, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
     planner = {"K": min(K, 20), "survive": True}
@@ -47,6 +50,7 @@ def _presets(K: int, M: int, beta: float, iterations: int) -> dict[str, dict[str
             "decay": True,
             "relearn": 400,
             "iterations": 1_600,
+            **own,
         },
     }
 
@@ -97,11 +101,10 @@ WALKER2D = Task(
     ),
 )
 
-ANT_PRESETS = _presets(K=15, M=200, beta=1.2, iterations=100_000)
+ANT_PLANNER = {"K": 15, "M": 100, "beta": 0.01, "guided": 0.8, "ess": 0.05, "smooth_window": 1, "survive": True}
 """A step of Ant is six of Hopper's long, and its expert falls amid noise that others do not feel: so plans are
 neither smoothed nor sampled far from the proposal."""
-ANT_PLANNER = {"K": 15, "M": 100, "beta": 0.01, "guided": 0.8, "ess": 0.05, "smooth_window": 1, "survive": True}
-ANT_PRESETS["default"] |= {
+ANT_OWN = {
     "planner": ANT_PLANNER,
     "deploy": {**ANT_PLANNER, "M": 60, "beta": 0.0025, "ess": 0.1},
     "beyond": 40,
@@ -121,7 +124,7 @@ ANT = Task(
     simulator=lambda: _simulator("Ant-v5", "implicitfast", 2),
     packages=PACKAGES,
     expert=EXPERT,
-    presets=ANT_PRESETS,
+    presets=_presets(K=15, M=200, beta=1.2, iterations=100_000, own=ANT_OWN),
     paper=paper_returns(
         expert=(5759.22, 2557.37, 252.62),
         rhirl=(4987.67, 2373.32, 230.8),
