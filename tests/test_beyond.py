@@ -133,6 +133,9 @@ def test_mujoco_follows_a_policy_as_its_steps_do(env: str) -> None:
         by_steps = step_by_step(simulator, state, controls, policy, 120)
         np.testing.assert_array_equal(simulator.follow(state, controls, policy, 120), by_steps)
         found.append(len(by_steps) - 1)
+        by_steps = step_by_step(simulator, state, controls, policy, 120, lost_too=True)
+        np.testing.assert_array_equal(simulator.follow(state, controls, policy, 120, lost_too=True), by_steps)
+        assert len(by_steps) == 121
     assert min(found) < 120
     assert len(set(found)) > 3  # falls, at different times
 

@@ -147,6 +147,22 @@ def test_a_guide_follows_its_proposal_through_the_simulator() -> None:
     assert len(set(V[:, 0])) > 1
 
 
+def test_a_guide_goes_on_where_the_task_is_lost() -> None:
+    hopper = get_task("hopper").simulator()
+
+    def lean(x: NDArray[Any]) -> NDArray[np.float32]:
+        return np.full(3, np.tanh(10 * x[1] - 1), np.float32)
+
+    state = hopper.reset(0)
+    V = Guide(hopper, lean, 60).plan(state)
+    lost = []
+    for v in V:
+        np.testing.assert_array_equal(v, lean(hopper.observe(state)))
+        state = hopper.step(state, v)
+        lost.append(hopper.terminated(state))
+    assert 3 < lost.index(True) < 59
+
+
 def test_where_the_guide_is_right_the_plan_goes_there() -> None:
     """The cost wants the control the proposal knows; from a plan of zero, timid samples alone cannot get there."""
     line = JaxSimulator(lambda x, u: x + u, lambda x: x, lambda key: jnp.zeros(1), control_dim=1)

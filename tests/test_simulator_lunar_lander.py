@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rhirl.simulators import follow, is_lost, lead
 from rhirl.simulators.benchmark import Comparable, measure, measure_memory
 from rhirl.simulators.lunar_lander import LanderState, LunarLanderSimulator
 from rhirl.simulators.protocol import EnvironmentSimulator
@@ -196,6 +197,28 @@ def test_it_ends_by_crash_by_leaving_the_view_and_by_rest() -> None:
     asleep = SIMULATOR.reset(0)
     asleep.awake[:] = False
     assert SIMULATOR.terminated(asleep)
+    assert [is_lost(SIMULATOR, end) for end in (state, sideways, asleep)] == [True, True, False]
+
+
+def test_a_lander_at_rest_is_led_and_followed_on_and_a_crash_is_the_end() -> None:
+    _, standing = landing(seed=0, t=400)
+    falling, silent = SIMULATOR.reset(0), np.array([-1.0, 0.0], np.float32)
+    assert SIMULATOR.terminated(SIMULATOR.replay(0, np.tile(silent, (90, 1))))
+
+    def off(x: NDArray[Any]) -> NDArray[np.float32]:
+        return np.broadcast_to(silent, (*x.shape[:-1], 2))
+
+    led = lead(SIMULATOR, [standing, falling], off, 0.0, 120)
+    assert led.lasted[0] == 120
+    assert 50 < led.lasted[1] < 90
+    state = standing
+    for _ in range(120):
+        state = SIMULATOR.step(state, silent)
+    assert SIMULATOR.terminated(state)
+    plan = np.empty((0, 2), np.float32)
+    assert len(follow(SIMULATOR, standing, plan, off, 120)) == 121
+    assert 50 < len(follow(SIMULATOR, falling, plan, off, 120)) < 90
+    assert len(follow(SIMULATOR, falling, plan, off, 120, lost_too=True)) == 121
 
 
 def test_a_rollout_that_crashes_or_leaves_the_view_has_ended_and_one_that_comes_to_rest_has_not() -> None:

@@ -9,13 +9,13 @@ worth; a proposal that is no good has no weight.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhirl.planning import Planner
-from rhirl.simulators import Policy, Simulator, State, expected_step
+from rhirl.simulators import Policy, Simulator, State, follow
 
 Proposal = Policy
 
@@ -42,12 +42,13 @@ class Guide:
 
     def plan(self, state: State) -> NDArray[np.float32]:
         """Follow π for K steps: v_k = π(x_k), x_{k+1} = f(x_k, v_k). Returns (K, m)."""
-        V, step = np.empty((self.K, self.simulator.control_dim), np.float32), expected_step(self.simulator)
-        for k in range(self.K):
-            V[k] = self.proposal(self.simulator.observe(state))
-            try:
-                state = step(state, V[k])
-            except RuntimeError:  # the simulation diverged, and so will the rollouts that follow it there
-                V[k + 1 :] = V[k]
-                break
-        return V
+        V: list[NDArray[np.float32]] = []
+
+        def remembered(x: NDArray[Any]) -> NDArray[np.float32]:
+            V.append(np.array(self.proposal(x), np.float32))
+            return V[-1]
+
+        # Also where the task is lost: a cost may find its way back from there, and `survive` is the planner's own.
+        follow(self.simulator, state, np.empty((0, self.simulator.control_dim)), remembered, self.K, lost_too=True)
+        # Where the simulation diverges, so will the rollouts that follow it there.
+        return np.stack(V + V[-1:] * (self.K - len(V)))

@@ -6,12 +6,14 @@ from rhirl.simulators.protocol import (
     EnvironmentSimulator,
     FollowingSimulator,
     InvertibleSimulator,
+    LosingSimulator,
     Policy,
     RandomSimulator,
     Rollout,
     Simulator,
     State,
     expected_step,
+    is_lost,
 )
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "FollowingSimulator",
     "InvertibleSimulator",
     "Led",
+    "LosingSimulator",
     "Policy",
     "RandomSimulator",
     "Rollout",
@@ -26,5 +29,6 @@ __all__ = [
     "State",
     "expected_step",
     "follow",
+    "is_lost",
     "lead",
 ]

@@ -7,18 +7,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.simulators.protocol import FollowingSimulator, Policy, Simulator, State, expected_step
+from rhirl.simulators.protocol import FollowingSimulator, Policy, Simulator, State, expected_step, is_lost
 
 
-def follow(simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> NDArray[Any]:
-    """Execute controls (K, m), then a policy's; return what is seen (≤ steps + 1, *n) until the task is lost."""
+def follow(
+    simulator: Simulator,
+    state: State,
+    controls: NDArray[Any],
+    policy: Policy,
+    steps: int,
+    *,
+    lost_too: bool = False,
+) -> NDArray[Any]:
+    """Execute controls (K, m), then a policy's; return what is seen (≤ steps + 1, *n) until the task is lost.
+
+    With `lost_too` a lost task is followed as well, as far as it can be simulated.
+    """
     if isinstance(simulator, FollowingSimulator):
-        return simulator.follow(state, controls, policy, steps)
-    return step_by_step(simulator, state, controls, policy, steps)
+        return simulator.follow(state, controls, policy, steps, lost_too=lost_too)
+    return step_by_step(simulator, state, controls, policy, steps, lost_too=lost_too)
 
 
 def step_by_step(
-    simulator: Simulator, state: State, controls: NDArray[Any], policy: Policy, steps: int
+    simulator: Simulator,
+    state: State,
+    controls: NDArray[Any],
+    policy: Policy,
+    steps: int,
+    *,
+    lost_too: bool = False,
 ) -> NDArray[Any]:
     """Do so with any simulator; one that diverges has lost its task."""
     step, seen = expected_step(simulator), [simulator.observe(state)]
@@ -27,7 +44,7 @@ def step_by_step(
             state = step(state, controls[k] if k < len(controls) else policy(seen[-1]))
         except RuntimeError:
             break
-        if simulator.terminated(state):
+        if not lost_too and is_lost(simulator, state):
             break
         seen.append(simulator.observe(state))
     return np.stack(seen)

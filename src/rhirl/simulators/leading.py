@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rhirl.simulators.protocol import Policy, Simulator, State
+from rhirl.simulators.protocol import Policy, Simulator, State, is_lost
 
 
 class Led(NamedTuple):
@@ -62,7 +62,7 @@ def in_lockstep(
                 systems[i] = simulator.step(systems[i], v, seed=k)
             except RuntimeError:
                 continue
-            if not simulator.terminated(systems[i]):
+            if not is_lost(simulator, systems[i]):
                 led.observations[i, k + 1] = simulator.observe(systems[i])
                 going.append(i)
         alive = np.array(going, np.intp)

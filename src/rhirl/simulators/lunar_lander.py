@@ -91,7 +91,11 @@ class LunarLanderSimulator:
 
     def terminated(self, state: LanderState) -> bool:
         """Tell whether the lander crashed, left the view sideways, or has come to rest."""
-        return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= EDGE_OF_VIEW or not state.awake[0])
+        return self.lost(state) or not bool(state.awake[0])
+
+    def lost(self, state: LanderState) -> bool:
+        """Tell whether the lander crashed or left the view sideways."""
+        return bool(state.touched[0] or abs(observe(_checked(state))[0]) >= EDGE_OF_VIEW)
 
     def rollout(
         self, state: LanderState, controls: NDArray[Any], seed: int = 0, *, dispersion: ArrayLike | None = None

@@ -184,13 +184,15 @@ class MujocoSimulator:
             return Rollout(observations, valid)
         return Rollout(observations, valid, np.logical_or.reduce(self._limits.ended(observations[:, 1:]), axis=1))
 
-    def follow(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> NDArray[Any]:
+    def follow(
+        self, state: State, controls: NDArray[Any], policy: Policy, steps: int, *, lost_too: bool = False
+    ) -> NDArray[Any]:
         """Execute controls (K, m), then a policy's, as `step` does; return what is seen until the task is lost."""
         if self._follower is None:
-            return step_by_step(self, state, controls, policy, steps)
+            return step_by_step(self, state, controls, policy, steps, lost_too=lost_too)
         x = self._layout.check(state)
-        seen = self._observe(x).astype(self.dtype)
-        return self._follower.follow(x[self._layout.integration], seen, controls, policy, steps, self.action)
+        seen, start = self._observe(x).astype(self.dtype), x[self._layout.integration]
+        return self._follower.follow(start, seen, controls, policy, steps, self.action, lost_too)
 
     def lead(self, starts: Sequence[State], policy: Policy, noise: ArrayLike, steps: int, seed: int) -> Led:
         """Lead systems by a policy under control noise, as `step` does; see how long the task lasts in each."""

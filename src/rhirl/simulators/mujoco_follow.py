@@ -44,10 +44,12 @@ class Follower:
         policy: Policy,
         steps: int,
         action: Callable[[NDArray[Any]], NDArray[Any]],
+        lost_too: bool,
     ) -> NDArray[Any]:
         """Follow controls (K, m) and then the policy from a state; return what is seen (≤ steps + 1, n).
 
-        `seen` (n,) is the observation there, whose type the policy is shown; `action` scales controls.
+        `seen` (n,) is the observation there, whose type the policy is shown; `action` scales controls; `lost_too`
+        goes on where the task is lost.
         """
         model, data, warnings = self._physics.model, self._data, self._data.warning.number
         mujoco.mj_setState(model, data, start, INTEGRATION)
@@ -61,6 +63,6 @@ class Follower:
                 if self._forces:
                     mujoco.mj_rnePostConstraint(model, data)
                 self._rule.assemble(self._views, x[k + 1])
-                if self._limits.ended(x[k + 1]) or warnings.any():
+                if warnings.any() or (not lost_too and self._limits.ended(x[k + 1])):
                     return x[: k + 1]
         return x

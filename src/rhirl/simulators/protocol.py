@@ -117,12 +117,29 @@ class RandomSimulator(Simulator, Protocol):
 class FollowingSimulator(Simulator, Protocol):
     """A simulator that follows a policy by itself, faster than one is led through it step by step."""
 
-    def follow(self, state: State, controls: NDArray[Any], policy: Policy, steps: int) -> NDArray[Any]:
+    def follow(
+        self, state: State, controls: NDArray[Any], policy: Policy, steps: int, *, lost_too: bool = False
+    ) -> NDArray[Any]:
         """Execute controls (K, m), then a policy's, as `step` does.
 
-        Returns the observations (steps + 1, *n) from the start on, or those before the task is lost.
+        Returns the observations (steps + 1, *n) from the start on, or those before the task is lost; with
+        `lost_too` those after as well, until the simulation diverges.
         """
         ...
+
+
+@runtime_checkable
+class LosingSimulator(Simulator, Protocol):
+    """A simulator of a task that can end well, which tells such an end from the others."""
+
+    def lost(self, state: State) -> bool:
+        """Whether the task ends here because it is lost: by a crash, not by a landing."""
+        ...
+
+
+def is_lost(simulator: Simulator, state: State) -> bool:
+    """Tell whether the task is lost in a state; where a simulator knows no better, every end is a loss."""
+    return simulator.lost(state) if isinstance(simulator, LosingSimulator) else simulator.terminated(state)
 
 
 def expected_step(simulator: Simulator) -> Callable[[State, NDArray[Any]], State]:
