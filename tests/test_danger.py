@@ -146,6 +146,19 @@ def test_who_minds_danger_keeps_away_from_the_edge(danger: Danger) -> None:
     assert lasted["wary"] > 35
 
 
+def test_amid_noise_another_planner_may_act(danger: Danger) -> None:
+    other, near = replace(CONFIG.planner, M=7), replace(CONFIG.planner, M=9)
+    cost = jax.tree_util.Partial(lambda x: x[..., 0])
+    config = replace(CONFIG, beyond=0, deploy=near)
+
+    def acts(config: Config, danger: Danger | None) -> Planner:
+        return Controller.configured(WALK, cost, config, seed=0, proposal=None, danger=danger).planner
+
+    assert acts(config, danger) == CONFIG.planner
+    assert acts(replace(config, amid_noise=other), danger) == other
+    assert acts(replace(config, amid_noise=other), None) == near
+
+
 NOISY = (*SETTINGS, "planner.guided=0.5", "planner.K=5", "starts=0.5", "beyond=10", "wary=2", "deploy=None")
 
 

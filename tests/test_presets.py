@@ -74,9 +74,11 @@ def test_overrides_reach_every_level_and_leave_the_preset_alone() -> None:
     assert configure(PENDULUM, "default").planner.M != 7
 
 
-def test_settings_of_the_acting_planner_start_from_the_learning_one() -> None:
-    config = configure(PENDULUM, "paper", ["deploy.M=300"])
+def test_settings_of_the_acting_planners_start_from_the_learning_one() -> None:
+    config = configure(PENDULUM, "paper", ["amid_noise.M=400", "deploy.M=300", "planner.beta=0.3"])
     assert config.deploy == Planner(**(asdict(config.planner) | {"M": 300}))
+    assert config.amid_noise == Planner(**(asdict(config.planner) | {"M": 400}))
+    assert config.amid_noise.beta == 0.3
 
 
 def test_a_whole_number_may_stand_for_a_float_but_not_the_other_way_round() -> None:

@@ -12,12 +12,14 @@ from rhirl.learning import Config
 from rhirl.tasks import Task
 
 Kind = TypeVar("Kind")
+PLANNERS = ("deploy.", "amid_noise.")
+"""What the settings of the planners begin with that are like the learning one unless told otherwise."""
 
 
 def configure(task: Task, preset: str = "default", overrides: Iterable[str] = ()) -> Config:
     """Build RHIRL's configuration of a preset, with overrides such as `lr=1e-3` or `planner.M=100` applied.
 
-    An acting planner that the preset does not have starts as the learning one: `deploy.M=400` changes M only.
+    A planner that the preset does not have starts as the learning one: `deploy.M=400` changes M only.
     """
     return choose(Config, task.presets, task.name, preset, overrides)
 
@@ -33,13 +35,13 @@ def choose(
     if preset not in presets:
         raise ValueError(f"{task} has no preset {preset!r}; there are {', '.join(sorted(presets))}")
     values = {key: dict(v) if isinstance(v, Mapping) else v for key, v in presets[preset].items()}
-    for override in sorted(overrides, key=lambda text: text.startswith("deploy.")):
+    for override in sorted(overrides, key=lambda text: text.startswith(PLANNERS)):
         name, equals, text = override.partition("=")
         if not equals:
             raise ValueError(f"{override!r}: settings are given as name=value, for example planner.M=100")
         *room, leaf = name.split(".")
-        if room == ["deploy"] and values.get("deploy") is None:
-            values["deploy"] = dict(values.get("planner", {}))
+        if len(room) == 1 and name.startswith(PLANNERS) and values.get(room[0]) is None:
+            values[room[0]] = dict(values.get("planner", {}))
         target: Any = values
         for part in room:
             target = target.setdefault(part, {})

@@ -16,6 +16,8 @@ class Config:
     """The planner inside the learner."""
     deploy: Planner | None = None
     """The planner that acts with the learned cost; by default the one it was learned with."""
+    amid_noise: Planner | None = None
+    """The planner that acts where danger is minded; by default the one that learned, too."""
     iterations: int = 2_000
     """Control steps to learn for; each makes one update of the cost."""
     parallel: int = 8
@@ -65,9 +67,14 @@ class Config:
         return self.deploy or self.planner
 
     @property
+    def minding(self) -> Planner:
+        """The planner to act with where danger is minded."""
+        return self.amid_noise or self.planner
+
+    @property
     def guided(self) -> bool:
-        """Whether either planner asks for a proposal."""
-        return max(self.planner.guided, self.acting.guided) > 0
+        """Whether any of the planners asks for a proposal."""
+        return max(planner.guided for planner in (self.planner, self.acting, self.minding)) > 0
 
     @property
     def minds_danger(self) -> bool:

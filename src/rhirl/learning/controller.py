@@ -74,12 +74,12 @@ class Controller:
     ) -> Self:
         """Act as a configuration says.
 
-        Where the danger of states is known, it is minded in place of a look, and the planner is the one that was
-        learned with: amid noise there is no staying as near to the proposal as `deploy` may ask for.
+        Where the danger of states is known, it is minded in place of a look, by a planner of its own: amid noise
+        there is no staying as near to the proposal as `deploy` may ask for.
         """
         planner, beyond = config.acting, config.beyond
         if danger is not None:
-            cost, planner, beyond = WaryCost(cost, danger, config.wary), config.planner, 0
+            cost, planner, beyond = WaryCost(cost, danger, config.wary), config.minding, 0
         return cls(
             simulator,
             cost,
