@@ -266,7 +266,7 @@ def test_controls_tell_how_noisy_the_demonstrator_was(noise: float, seen: float)
     assert apprentice.state.noise.mean() == pytest.approx(seen, abs=0.05)
     assert apprentice.quiet == (noise == 0)
     if noise:  # nor does clipping hide any of it around controls well inside
-        assert apprentice.unclipped_noise().mean() == pytest.approx(noise, rel=0.06)
+        assert apprentice.demonstrated_noise().mean() == pytest.approx(noise, rel=0.06)
     hidden = apprentice.policy().actor.body.weights[0].shape[1]
     assert hidden == (64 if apprentice.quiet else 256)
     before = apprentice.state.actor

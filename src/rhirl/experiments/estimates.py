@@ -6,7 +6,7 @@ What RHIRL does is simulating, so a cell takes
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
 at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan; amid
-noise there is none, but the planner is the one of learning, and danger is learned once. Rivals have no such rule;
+noise there is none, but another planner acts, and danger is learned once. Rivals have no such rule;
 they are unknown until one of their kind is finished.
 """
 
@@ -68,7 +68,7 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     plans = episodes * task.T // task.hold
     wary = cell.noise > 0 and config.minds_danger
-    planner = config.planner if wary else config.acting
+    planner = config.minding if wary else config.acting
     led = SYSTEMS * SPAN * config.beyond if wary else plans * (planner.K + config.beyond)
     simulated = config.M_s * (learning + plans * planner.M * planner.K)
     return (simulated + (LED * led if config.beyond else 0)) / speed

@@ -142,7 +142,7 @@ class Planning:
                 rhirl.demos,
                 rhirl.config,
                 apprentice,
-                apprentice.unclipped_noise(),
+                apprentice.demonstrated_noise(),
                 seed=rhirl.seed,
                 cost=cost,
             )

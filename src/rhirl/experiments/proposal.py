@@ -88,17 +88,19 @@ class Apprentice:
         """Whether the demonstrator's controls are the clone's, but for what it has not learned."""
         return bool(self.state.noise.mean() < QUIET)
 
-    def unclipped_noise(self) -> NDArray[np.float64]:
-        """Return the deviation (m,) of the demonstrator's controls from the clone, where no box hides it.
+    def demonstrated_noise(self) -> NDArray[np.float64]:
+        """Return the deviation (m,) of the noise the demonstrator acted under: the larger of two estimates.
 
-        Noise that leaves the box is clipped, which takes a tenth of σ = 0.5 away. Around controls well inside, the
-        median is not touched by that: half of a Gaussian lies within 0.6745 deviations.
+        What the first clone could not predict of demonstrations it had not seen is too little where noise leaves
+        the box and is clipped, which takes a tenth of σ = 0.5 away. Around controls well inside, the median is not
+        touched by that: half of a Gaussian lies within 0.6745 deviations. But it is too little where small controls
+        do nothing, as a lander's side engines: there it cannot be seen that they were noisy.
         """
         assert self._demos.controls is not None
         there = self._trusted & (np.arange(self._demos.horizon) < self._demos.lengths[:, None])
         v, u = self._demos.controls[there], self(self._demos.observations[:, :-1][there])
         missed = np.where(np.abs(u) < INSIDE, np.abs(v - u), np.nan)
-        return np.asarray(np.nanmedian(missed, axis=0) / 0.6745)
+        return np.asarray(np.fmax(self.state.noise, np.nanmedian(missed, axis=0) / 0.6745))
 
     def relearn(self, done: int) -> None:
         """Under noise, clone anew from the demonstrations and the first `done` pairs watched."""

@@ -9,8 +9,7 @@ through the simulator, it goes on or it falls.
 If the task is lost on the way, others are tried: what the proposal would do from here, the rest of what was
 followed last, the cheapest of the sampled sequences. The first that lasts is followed, or else the one that lasts
 longest. Without noise the rest of what lasted lasts as long, but for one step, so no plan is worse than the one
-before. No reward enters: the simulator says where a task ends. It is meant for tasks that end only where they are
-lost, by a fall.
+before. No reward enters: the simulator says where a task is lost, by a fall or a crash.
 
 Some tasks can be lost without an end: an ant on its back, or at rest, stays there for good. The learned cost tells.
 With a penalty on g² the best g is

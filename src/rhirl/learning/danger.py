@@ -12,8 +12,8 @@ what exceeds the danger d₀ that demonstrations pass through as well:
 
     S = Σ_k g(x_k; θ) + c Σ_k max(0, log(1 − d₀) − log(1 − d(x_k; φ)))
 
-No reward enters: the simulator says where a task ends. It is meant for tasks that end only where they are lost.
-Where one can be lost without an end (`astray`), a system is also lost from where the learned cost stays above zero.
+No reward enters: the simulator says where a task is lost. Where one can be lost without an end (`astray`), a system
+is also lost from where the learned cost stays above zero.
 """
 
 from __future__ import annotations

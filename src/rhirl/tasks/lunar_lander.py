@@ -16,6 +16,7 @@ def _simulator() -> EnvironmentSimulator:
 COMMON = {"hidden": (64, 64), "lr": 1e-4, "weight_decay": 8e-5}
 PUBLISHED = {"K": 40, "M": 200, "beta": 0.6, "alpha": 0.5, "lam": 0.1, "control_term": 1.0, "nominal": False}
 PLANNER = {"K": 30, "beta": 0.3, "guided": 0.8, "knots": 8, "survive": True}
+ACTING = {"M": 200, "ess": 0.2, **PLANNER}
 
 LUNAR_LANDER = Task(
     name="lunar_lander",
@@ -38,7 +39,10 @@ LUNAR_LANDER = Task(
         "paper": {"planner": PUBLISHED, "parallel": 1, "average": 0.0, **COMMON, "iterations": 50_000},
         "default": {
             "planner": {"M": 100, "ess": 0.05, **PLANNER},
-            "deploy": {"M": 200, "ess": 0.2, **PLANNER},
+            "deploy": ACTING,
+            "amid_noise": ACTING,
+            "beyond": 50,
+            "wary": 16.0,
             "parallel": 8,
             "starts": 0.5,
             "absorbing": True,
