@@ -48,7 +48,7 @@ class Guide:
             V.append(np.array(self.proposal(x), np.float32))
             return V[-1]
 
-        # Also where the task is lost: a cost may find its way back from there, and `survive` is the planner's own.
+        # Also where the task is lost: whether such sequences have weight is the planner's affair (`survive`).
         follow(self.simulator, state, np.empty((0, self.simulator.control_dim)), remembered, self.K, lost_too=True)
         # Where the simulation diverges, so will the rollouts that follow it there.
         return np.stack(V + V[-1:] * (self.K - len(V)))
