@@ -148,6 +148,12 @@ def test_the_committed_results_of_three_seeds_give_the_published_numbers(
     assert (found.seeds, round(found.ratio or 0, 3), round(found.deviation or 0, 3)) == (3, ratio, deviation)
 
 
+@pytest.mark.parametrize(("noise", "ratio"), [(0.2, 0.985), (0.5, 0.542)])
+def test_a_landers_cost_learned_without_noise_is_planned_with_amid_noise(noise: float, ratio: float) -> None:
+    found = entry(make_table(2, COMMITTED), "lunar_lander", "rhirl", noise)
+    assert (found.seeds, round(found.ratio or 0, 3)) == (3, ratio)
+
+
 def test_json_keeps_the_contract(root: Path, capsys: Captured) -> None:
     for number in ("1", "2"):
         main(["table", number, "--results", str(root), "--json"])
