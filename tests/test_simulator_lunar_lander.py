@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rhirl.simulators import follow, is_lost, lead
+from rhirl.simulators import follow, lead, where_lost
 from rhirl.simulators.benchmark import Comparable, measure, measure_memory
 from rhirl.simulators.lunar_lander import LanderState, LunarLanderSimulator
 from rhirl.simulators.protocol import EnvironmentSimulator
@@ -197,7 +197,7 @@ def test_it_ends_by_crash_by_leaving_the_view_and_by_rest() -> None:
     asleep = SIMULATOR.reset(0)
     asleep.awake[:] = False
     assert SIMULATOR.terminated(asleep)
-    assert [is_lost(SIMULATOR, end) for end in (state, sideways, asleep)] == [True, True, False]
+    assert [where_lost(SIMULATOR)(end) for end in (state, sideways, asleep)] == [True, True, False]
 
 
 def test_a_lander_at_rest_is_led_and_followed_on_and_a_crash_is_the_end() -> None:

@@ -13,7 +13,7 @@ from rhirl.simulators.protocol import (
     Simulator,
     State,
     expected_step,
-    is_lost,
+    where_lost,
 )
 
 __all__ = [
@@ -29,6 +29,6 @@ __all__ = [
     "State",
     "expected_step",
     "follow",
-    "is_lost",
     "lead",
+    "where_lost",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.simulators.protocol import FollowingSimulator, Policy, Simulator, State, expected_step, is_lost
+from rhirl.simulators.protocol import FollowingSimulator, Policy, Simulator, State, expected_step, where_lost
 
 
 def follow(
@@ -38,13 +38,13 @@ def step_by_step(
     lost_too: bool = False,
 ) -> NDArray[Any]:
     """Do so with any simulator; one that diverges has lost its task."""
-    step, seen = expected_step(simulator), [simulator.observe(state)]
+    step, lost, seen = expected_step(simulator), where_lost(simulator), [simulator.observe(state)]
     for k in range(steps):
         try:
             state = step(state, controls[k] if k < len(controls) else policy(seen[-1]))
         except RuntimeError:
             break
-        if not lost_too and is_lost(simulator, state):
+        if not lost_too and lost(state):
             break
         seen.append(simulator.observe(state))
     return np.stack(seen)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rhirl.simulators.protocol import Policy, Simulator, State, is_lost
+from rhirl.simulators.protocol import Policy, Simulator, State, where_lost
 
 
 class Led(NamedTuple):
@@ -51,7 +51,7 @@ def in_lockstep(
     systems, led = list(starts), blank(simulator, N, steps)
     led.observations[:, 0] = [simulator.observe(system) for system in systems]
     epsilon = disturbances(seed, steps, N, m, noise)
-    alive = np.arange(N)
+    alive, lost = np.arange(N), where_lost(simulator)
     for k in range(steps):
         if len(alive) == 0:
             break
@@ -62,7 +62,7 @@ def in_lockstep(
                 systems[i] = simulator.step(systems[i], v, seed=k)
             except RuntimeError:
                 continue
-            if not is_lost(simulator, systems[i]):
+            if not lost(systems[i]):
                 led.observations[i, k + 1] = simulator.observe(systems[i])
                 going.append(i)
         alive = np.array(going, np.intp)

@@ -137,9 +137,9 @@ class LosingSimulator(Simulator, Protocol):
         ...
 
 
-def is_lost(simulator: Simulator, state: State) -> bool:
-    """Tell whether the task is lost in a state; where a simulator knows no better, every end is a loss."""
-    return simulator.lost(state) if isinstance(simulator, LosingSimulator) else simulator.terminated(state)
+def where_lost(simulator: Simulator) -> Callable[[State], bool]:
+    """Return what tells whether the task is lost in a state; where nothing better is known, every end is a loss."""
+    return simulator.lost if isinstance(simulator, LosingSimulator) else simulator.terminated
 
 
 def expected_step(simulator: Simulator) -> Callable[[State, NDArray[Any]], State]:
