@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rhirl.simulators import expected_step
+from rhirl.simulators import ApproximateSimulator, exactly, expected_step
 from rhirl.simulators.mujoco import MujocoSimulator
 from test_simulator_mujoco import ANT, CHEETAH, HOPPER, HUMANOID, WALKER, Task, run_episode
 
@@ -179,3 +179,18 @@ def test_an_observation_that_does_not_determine_the_state_is_refused(env_id: str
     sim = MujocoSimulator(env_id)
     with pytest.raises(ValueError, match="no state follows"):
         sim.state_from_observation(sim.observe(sim.reset(0)))
+
+
+@pytest.mark.parametrize(("task", "options"), [(HOPPER, {}), (ANT, {}), (ANT, {"contact_forces": False})])
+def test_a_simulator_with_a_cheaper_model_has_an_exact_twin(task: Task, options: dict[str, Any]) -> None:
+    own = task.simulator(**options)
+    cheap = task.simulator(integrator="implicitfast", substeps=2, **options)
+    state = run_episode(own, 30, seed=0).states[-1]
+    V = random_controls(own, 3, 6)
+    before = cheap.rollout(state, V).observations
+    twin = exactly(cheap)
+    assert isinstance(cheap, ApproximateSimulator)
+    np.testing.assert_array_equal(twin.rollout(state, V).observations, own.rollout(state, V).observations)
+    # The one it was made of goes on as before.
+    np.testing.assert_array_equal(cheap.rollout(state, V).observations, before)
+    assert np.abs(before - own.rollout(state, V).observations).max() > 0.01

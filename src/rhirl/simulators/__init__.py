@@ -3,6 +3,7 @@
 from rhirl.simulators.following import follow
 from rhirl.simulators.leading import Led, lead
 from rhirl.simulators.protocol import (
+    ApproximateSimulator,
     EnvironmentSimulator,
     FollowingSimulator,
     InvertibleSimulator,
@@ -12,11 +13,13 @@ from rhirl.simulators.protocol import (
     Rollout,
     Simulator,
     State,
+    exactly,
     expected_step,
     where_lost,
 )
 
 __all__ = [
+    "ApproximateSimulator",
     "EnvironmentSimulator",
     "FollowingSimulator",
     "InvertibleSimulator",
@@ -27,6 +30,7 @@ __all__ = [
     "Rollout",
     "Simulator",
     "State",
+    "exactly",
     "expected_step",
     "follow",
     "lead",

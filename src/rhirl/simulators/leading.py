@@ -21,6 +21,8 @@ class Led(NamedTuple):
 
     observations: NDArray[Any]
     """(N, L + 1, n); past the end zero."""
+    controls: NDArray[np.float32]
+    """(N, L, m) π(x) + ε, before it is clipped; past the end zero."""
     lasted: NDArray[np.int64]
     """(N,) steps after which the task still went on: L where it was not lost."""
 
@@ -55,11 +57,11 @@ def in_lockstep(
     for k in range(steps):
         if len(alive) == 0:
             break
-        V = disturbed_controls(policy, led.observations[alive, k], epsilon[k, alive])
+        V = led.controls[alive, k] = policy(led.observations[alive, k]) + epsilon[k, alive]
         going = []
         for i, v in zip(alive, V, strict=True):
             try:
-                systems[i] = simulator.step(systems[i], v, seed=k)
+                systems[i] = simulator.step(systems[i], np.clip(v, -1, 1), seed=k)
             except RuntimeError:
                 continue
             if not lost(systems[i]):
@@ -72,14 +74,10 @@ def in_lockstep(
 
 def blank(simulator: Simulator, N: int, steps: int) -> Led:
     """Lay out what is to be filled in."""
-    return Led(np.zeros((N, steps + 1, *simulator.observation_shape), np.float32), np.zeros(N, np.int64))
+    observations = np.zeros((N, steps + 1, *simulator.observation_shape), np.float32)
+    return Led(observations, np.zeros((N, steps, simulator.control_dim), np.float32), np.zeros(N, np.int64))
 
 
 def disturbances(seed: int, steps: int, N: int, m: int, noise: ArrayLike) -> NDArray[np.float32]:
     """Draw ε (L, N, m)."""
     return np.random.default_rng(seed).standard_normal((steps, N, m), np.float32) * np.asarray(noise, np.float32)
-
-
-def disturbed_controls(policy: Policy, x: NDArray[Any], epsilon: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return v = clip(π(x) + ε, ±1) for a batch x (N, n), ε (N, m)."""
-    return np.clip(np.asarray(policy(x), np.float32) + epsilon, -1, 1)

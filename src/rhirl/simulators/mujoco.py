@@ -9,6 +9,7 @@ environment's own numbers bit for bit, at any thread count. A planner may roll o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,6 @@ from rhirl.simulators.leading import Led, blank, disturbances, in_lockstep
 from rhirl.simulators.mujoco_ending import Limits, find_limits
 from rhirl.simulators.mujoco_engine import (
     OBSERVATION,
-    POST_CONSTRAINT,
     Engine,
     Physics,
     bare_batch,
@@ -37,7 +37,7 @@ from rhirl.simulators.mujoco_engine import (
 )
 from rhirl.simulators.mujoco_follow import Follower
 from rhirl.simulators.mujoco_inverse import invert_observation
-from rhirl.simulators.mujoco_lead import lead_batch
+from rhirl.simulators.mujoco_lead import lead_flock
 from rhirl.simulators.mujoco_observation import read_rule
 from rhirl.simulators.mujoco_parameters import read_parameters
 from rhirl.simulators.mujoco_state import StateLayout
@@ -118,6 +118,13 @@ class MujocoSimulator:
         """Number of controls m."""
         return self._range.shape[1]
 
+    def exact(self) -> MujocoSimulator:
+        """Return the same simulator with rollouts on the environment's own model."""
+        twin = copy(self)
+        twin._planned = self._exact
+        twin._planner = make_engine(self._exact, self.threads, self._make if self._rule is None else None)
+        return twin
+
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that this simulates."""
         with quiet():
@@ -196,14 +203,13 @@ class MujocoSimulator:
 
     def lead(self, starts: Sequence[State], policy: Policy, noise: ArrayLike, steps: int, seed: int) -> Led:
         """Lead systems by a policy under control noise, as `step` does; see how long the task lasts in each."""
-        forces = self._noise_std.any() or POST_CONSTRAINT & set(self._exact.fields)
-        if self._rule is None or self._limits is None or forces:
+        if self._rule is None or self._limits is None or self._noise_std.any():
             return in_lockstep(self, starts, policy, noise, steps, seed)
         X, led = np.stack([self._layout.check(state) for state in starts]), blank(self, len(starts), steps)
         led.observations[:, 0] = [self._observe(x) for x in X]
         epsilon = disturbances(seed, steps, len(X), self.control_dim, noise)
         starting = X[:, self._layout.integration]
-        return lead_batch(
+        return lead_flock(
             self._exact, self.threads, self._rule, self._limits, starting, led, policy, epsilon, self.action
         )
 

@@ -137,6 +137,20 @@ class LosingSimulator(Simulator, Protocol):
         ...
 
 
+@runtime_checkable
+class ApproximateSimulator(Simulator, Protocol):
+    """A simulator whose rollouts take a cheaper model than its steps."""
+
+    def exact(self) -> Simulator:
+        """Return the same simulator with rollouts as exact as its steps."""
+        ...
+
+
+def exactly(simulator: Simulator) -> Simulator:
+    """Return the simulator with rollouts as exact as they can be."""
+    return simulator.exact() if isinstance(simulator, ApproximateSimulator) else simulator
+
+
 def where_lost(simulator: Simulator) -> Callable[[State], bool]:
     """Return what tells whether the task is lost in a state; where nothing better is known, every end is a loss."""
     return simulator.lost if isinstance(simulator, LosingSimulator) else simulator.terminated
