@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rhirl.experiments.plan import plan_run
 from rhirl.learning import Config, Controller, Danger, learn_danger
 from rhirl.learning.danger import WaryCost, before_astray, outcomes
 from rhirl.planning import Planner
-from rhirl.simulators import Led, lead
+from rhirl.simulators import Led, Simulator, lead
 from rhirl.simulators.jax import JaxSimulator
 from rhirl.simulators.leading import LeadingSimulator, in_lockstep
 from rhirl.simulators.mujoco import MujocoSimulator
@@ -94,7 +95,8 @@ def test_mujoco_leads_many_as_its_steps_lead_each(env: str) -> None:
 
 def test_only_states_whose_future_is_known_are_asked() -> None:
     observations = np.arange(2 * 7, dtype=np.float32).reshape(2, 7, 1)
-    x, y = outcomes(Led(observations, np.array([6, 1])), gamma=0.5, ahead=3)
+    led = Led(observations, np.zeros((2, 6, 1), np.float32), np.array([6, 1]))
+    x, y = outcomes(led, gamma=0.5, ahead=3)
     # Six steps, of which states 0…3 have three ahead. The second task is lost in its second step.
     np.testing.assert_array_equal(x[:, 0], [0, 1, 2, 3, 7, 8])
     np.testing.assert_array_equal(y, [0, 0, 0, 0, 0.25, 0.5])
@@ -157,6 +159,21 @@ def test_amid_noise_another_planner_may_act(danger: Danger) -> None:
     assert acts(config, danger) == CONFIG.planner
     assert acts(replace(config, amid_noise=other), danger) == other
     assert acts(replace(config, amid_noise=other), None) == near
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_amid_noise_the_exact_model_may_be_planned_with(
+    exact: bool, danger: Danger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost, cheap = jax.tree_util.Partial(lambda x: x[..., 0]), copy(WALK)
+    monkeypatch.setattr(cheap, "exact", lambda: WALK, raising=False)
+    config = replace(CONFIG, beyond=0, exact=exact)
+
+    def planned_with(danger: Danger | None) -> Simulator:
+        return Controller.configured(cheap, cost, config, seed=0, proposal=None, danger=danger).simulator
+
+    assert planned_with(danger) is (WALK if exact else cheap)
+    assert planned_with(None) is cheap
 
 
 NOISY = (*SETTINGS, "planner.guided=0.5", "planner.K=5", "starts=0.5", "beyond=10", "wary=2", "deploy=None")

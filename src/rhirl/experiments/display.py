@@ -20,6 +20,7 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "train/held_out": "held out {:+.2f}".format,
     "train/accuracy": "told apart {:.2f}".format,
     "train/reward": "reward {:+.2f}".format,
+    "rehearsal/lost": "lost in rehearsal {:.2f}".format,
     "train/temperature": "temperature {:.3g}".format,
     "mppi/ess": "ESS {:.1f}".format,
     "mppi/spread": "spread {:.2f}".format,

@@ -5,9 +5,9 @@ What RHIRL does is simulating, so a cell takes
 
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
-at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan; amid
-noise there is none, but another planner acts, and danger is learned once. Rivals have no such rule;
-they are unknown until one of their kind is finished.
+at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan. Amid
+noise there is none, but another planner acts, perhaps on the exact model, danger is learned once, and the proposal
+may rehearse. Rivals have no such rule; they are unknown until one of their kind is finished.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import BUILT_IN
 from rhirl.experiments.presets import configure
 from rhirl.experiments.progress import Seen
+from rhirl.experiments.rehearse import STEPS
 from rhirl.experiments.results import curve
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
@@ -30,6 +31,8 @@ from rhirl.tasks import get_task
 
 LED = 16
 """Steps simulated for a plan in the time in which a policy is led through one of the exact model."""
+EXACT = 6
+"""Steps simulated on a planner's cheaper model in the time in which one is on the exact model: Ant's."""
 Kind = tuple[str, str]
 """What cells of like duration share: the task, and method, preset and variant in one word."""
 
@@ -70,7 +73,10 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     wary = cell.noise > 0 and config.minds_danger
     planner = config.minding if wary else config.acting
     led = SYSTEMS * SPAN * config.beyond if wary else plans * (planner.K + config.beyond)
-    simulated = config.M_s * (learning + plans * planner.M * planner.K)
+    if cell.noise > 0:
+        led += config.rehearsals * STEPS
+    planned = plans * planner.M * planner.K * (EXACT if wary and config.exact else 1)
+    simulated = config.M_s * (learning + planned)
     return (simulated + (LED * led if config.beyond else 0)) / speed
 
 

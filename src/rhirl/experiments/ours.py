@@ -15,6 +15,7 @@ from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, about
 from rhirl.experiments.learner import Line, means
 from rhirl.experiments.proposal import Apprentice, Note, Practice, explain_demos
+from rhirl.experiments.rehearse import Rehearsal, Rehearsed, Report
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import (
     RHIRL,
@@ -30,45 +31,64 @@ from rhirl.learning import (
 from rhirl.rl import Actor, Policy
 from rhirl.tasks import Task
 
+WORDS: dict[type[Metrics | Report], dict[str, str]] = {
+    Metrics: {"loss": "train/loss", "ess": "mppi/ess", "lam": "mppi/lambda", "spread": "mppi/spread"},
+    Report: {"reward": "rehearsal/reward", "lost": "rehearsal/lost"},
+}
+"""What a line of the log calls what a step reports."""
+
 
 class GuidedState(NamedTuple):
     """The state of RHIRL and of the apprentice that guides it."""
 
     learner: LearnerState
     practice: Practice
+    rehearsed: Rehearsed | None
+    """None if the configuration knows no rehearsals."""
 
     @property
     def iteration(self) -> NDArray[np.int64]:
-        """() control steps taken so far."""
-        return self.learner.iteration
+        """() control steps taken so far, and rehearsals."""
+        return self.learner.iteration + (0 if self.rehearsed is None else self.rehearsed.round)
 
 
 class Planning:
-    """RHIRL."""
+    """RHIRL: control steps, each with an update of the cost, then rehearsals of the proposal if there is noise."""
 
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
         self.task = task
-        self.iterations = config.iterations
+        self.iterations = config.iterations + config.rehearsals
         self.apprentice: Apprentice | None = None
+        self._rehearsed: Rehearsed | None = None
         if config.guided:
             size = config.iterations * config.parallel
             self.apprentice = Apprentice(demos, load_explained(run), size, asked.seed, config.clone)
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )
+        if self.apprentice is not None and config.rehearsals:
+            self._rehearsed = self._rehearsal().begin(self.apprentice.state.actor, self.apprentice.state.noise)
         self._danger: tuple[Actor, Network | None, Danger] | None = None
 
     @property
     def iteration(self) -> int:
-        """Control steps so far."""
-        return int(self.rhirl.state.iteration)
+        """Control steps so far, and rehearsals."""
+        return int(self.rhirl.state.iteration) + (0 if self._rehearsed is None else int(self._rehearsed.round))
 
     @property
     def finished(self) -> bool:
-        """Whether all control steps were taken."""
-        return self.iteration >= self.iterations
+        """Whether all control steps were taken, and all rehearsals where the demonstrator was noisy."""
+        return self._has_learned and (not self._rehearses or self.iteration >= self.iterations)
+
+    @property
+    def _has_learned(self) -> bool:
+        return bool(self.rhirl.state.iteration >= self.rhirl.config.iterations)
+
+    @property
+    def _rehearses(self) -> bool:
+        return self._rehearsed is not None and self.apprentice is not None and not self.apprentice.quiet
 
     @property
     def executed(self) -> int:
@@ -79,45 +99,68 @@ class Planning:
     def state(self) -> LearnerState | GuidedState:
         """Everything RHIRL knows, and its apprentice."""
         learner = self.rhirl.state
-        return learner if self.apprentice is None else GuidedState(learner, self.apprentice.state)
+        return learner if self.apprentice is None else GuidedState(learner, self.apprentice.state, self._rehearsed)
 
     def restore(self, state: LearnerState | GuidedState) -> None:
         """Go on exactly where `state` was taken."""
         if self.apprentice is not None and isinstance(state, GuidedState):
             self.apprentice.restore(state.practice)
+            self._rehearsed = state.rehearsed
             state = state.learner
         assert isinstance(state, LearnerState)
         self.rhirl.restore(state)
 
-    def step(self) -> Metrics:
-        """Take one control step; an apprentice watches, and is taught before the first and every so often."""
+    def step(self) -> Metrics | Report:
+        """Take one control step, or rehearse once: an apprentice watches, is taught and then practises."""
         rhirl, apprentice, every = self.rhirl, self.apprentice, self.rhirl.config.relearn
         if apprentice is None:
             return rhirl.step()
+        if self._has_learned:
+            return self._rehearse(apprentice)
         if self.iteration == 0:
             apprentice.learn()
         done, x = self.executed, np.stack([rhirl.simulator.observe(system) for system in rhirl.state.systems])
         metrics = rhirl.step()
         apprentice.watch(done, x, rhirl.state.u)
-        if every is not None and (self.iteration % every == 0 or self.finished):
+        if every is not None and (self.iteration % every == 0 or self._has_learned):
             apprentice.relearn(self.executed)
         return metrics
 
-    def line(self, metrics: Sequence[Metrics]) -> Line:
-        """Average what the last control steps reported, and count."""
-        mean = means([m._asdict() for m in metrics])
-        state = self.rhirl.state
-        return {
+    def _noise(self, apprentice: Apprentice) -> NDArray[Any]:
+        """Return the demonstrator's noise (m,) as a clone found it: who has rehearsed does other things than he."""
+        if self._rehearsed is None or self._rehearsed.round == 0:
+            return apprentice.demonstrated_noise()
+        return np.asarray(self._rehearsed.noise)
+
+    def _rehearse(self, apprentice: Apprentice) -> Report:
+        assert self._rehearsed is not None
+        rehearsal = self._rehearsal()
+        if self._rehearsed.round == 0:
+            self._rehearsed = rehearsal.begin(apprentice.state.actor, self._noise(apprentice))
+        self._rehearsed, report = rehearsal.round(self._rehearsed)
+        apprentice.adopt(self._rehearsed.actor)
+        return report
+
+    def _rehearsal(self) -> Rehearsal:
+        rhirl, apprentice = self.rhirl, self.apprentice
+        assert apprentice is not None
+        pairs = apprentice.pairs()
+        return Rehearsal(rhirl.simulator, rhirl.demos, rhirl.config, pairs, rhirl.learned_cost, rhirl.seed)
+
+    def line(self, metrics: Sequence[Metrics | Report]) -> Line:
+        """Average what the last control steps reported, or the last rehearsals, and count."""
+        state, led = self.rhirl.state, 0 if self._rehearsed is None else int(self._rehearsed.led)
+        line: Line = {
             "iteration": self.iteration,
             "steps/executed": self.executed,
-            "steps/simulated": int(state.simulated),
+            "steps/simulated": int(state.simulated) + led,
             "steps/episodes": int(state.episode.max()) + 1,
             "sim/invalid": int(state.invalid),
-            "train/loss": mean["loss"],
-            "mppi/ess": mean["ess"],
-            "mppi/lambda": mean["lam"],
-            "mppi/spread": mean["spread"],
         }
+        for kind, words in WORDS.items():
+            mean = means([m._asdict() for m in metrics if isinstance(m, kind)])
+            line |= {words[name]: value for name, value in mean.items() if name in words}
+        return line
 
     def agent(self) -> PlanningAgent:
         """Plan with the cost as it is now."""
@@ -142,7 +185,7 @@ class Planning:
                 rhirl.demos,
                 rhirl.config,
                 apprentice,
-                apprentice.demonstrated_noise(),
+                self._noise(apprentice),
                 seed=rhirl.seed,
                 cost=cost,
             )

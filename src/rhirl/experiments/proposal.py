@@ -4,7 +4,8 @@ Demonstrations hold states only. Where the simulator can be put into them, it te
 the next (`rhirl.learning.explain`); behaviour cloning makes a policy of those, and what it cannot predict tells how
 noisy the demonstrator's controls were. A quiet one is cloned once: nothing a planner does is as good. Under noise a
 clone lacks what no demonstration shows, how to come back. The planner does come back, so there every so often the
-policy is cloned anew, from the demonstrations and from what the planner did where the learner has been.
+policy is cloned anew, from the demonstrations and from what the planner did where the learner has been; and once
+the cost is learned, the policy may come back by itself, if it rehearses (`rehearse.py`).
 """
 
 from __future__ import annotations
@@ -88,19 +89,24 @@ class Apprentice:
         """Whether the demonstrator's controls are the clone's, but for what it has not learned."""
         return bool(self.state.noise.mean() < QUIET)
 
+    def pairs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the demonstrated observations (S, n) and controls (S, m) that a clone learns from."""
+        assert self._demos.controls is not None
+        there = self._trusted & (np.arange(self._demos.horizon) < self._demos.lengths[:, None])
+        return self._demos.observations[:, :-1][there], self._demos.controls[there]
+
     def demonstrated_noise(self) -> NDArray[np.float64]:
         """Return the deviation (m,) of the noise the demonstrator acted under: the larger of two estimates.
 
-        What the first clone could not predict of demonstrations it had not seen is too little where noise leaves
-        the box and is clipped, which takes a tenth of σ = 0.5 away. Around controls well inside, the median is not
-        touched by that: half of a Gaussian lies within 0.6745 deviations. But it is too little where small controls
-        do nothing, as a lander's side engines: there it cannot be seen that they were noisy.
+        Both look where the proposal's control lies well inside the box, out of which noise is clipped. The median
+        is touched least by that: half of a Gaussian lies within 0.6745 deviations. But it is too little where small
+        controls do nothing, as a lander's side engines, and where the clone has learned some of the noise by heart;
+        the root mean square is not.
         """
-        assert self._demos.controls is not None
-        there = self._trusted & (np.arange(self._demos.horizon) < self._demos.lengths[:, None])
-        v, u = self._demos.controls[there], self(self._demos.observations[:, :-1][there])
+        x, v = self.pairs()
+        u = self(x)
         missed = np.where(np.abs(u) < INSIDE, np.abs(v - u), np.nan)
-        return np.asarray(np.fmax(self.state.noise, np.nanmedian(missed, axis=0) / 0.6745))
+        return np.asarray(np.fmax(np.nanmedian(missed, axis=0) / 0.6745, np.sqrt(np.nanmean(missed**2, axis=0))))
 
     def relearn(self, done: int) -> None:
         """Under noise, clone anew from the demonstrations and the first `done` pairs watched."""
@@ -108,6 +114,10 @@ class Apprentice:
             return
         watched = None if done == 0 else (self.state.x[:done], self.state.u[:done])
         self.state = self.state._replace(actor=self._clone(CLONES["large"], watched, done).learn().policy().actor)
+
+    def adopt(self, actor: Actor) -> None:
+        """Propose what another policy does."""
+        self.state = self.state._replace(actor=to_numpy(actor))
 
     def restore(self, state: Practice) -> None:
         """Go on from a state as it was."""

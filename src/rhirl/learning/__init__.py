@@ -3,7 +3,8 @@
 from rhirl.learning.config import Config
 from rhirl.learning.control_step import Metrics
 from rhirl.learning.controller import Controller
-from rhirl.learning.danger import Danger, learn_danger
+from rhirl.learning.danger import Danger, before_astray, gamma_of, learn_danger
+from rhirl.learning.episodes import Episodes
 from rhirl.learning.explain import Explained, explain
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.rhirl import RHIRL
@@ -14,11 +15,14 @@ __all__ = [
     "Config",
     "Controller",
     "Danger",
+    "Episodes",
     "Explained",
     "Guide",
     "LearnerState",
     "Metrics",
     "Proposal",
+    "before_astray",
     "explain",
+    "gamma_of",
     "learn_danger",
 ]

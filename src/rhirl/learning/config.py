@@ -18,6 +18,8 @@ class Config:
     """The planner that acts with the learned cost; by default the one it was learned with."""
     amid_noise: Planner | None = None
     """The planner that acts where danger is minded; by default the one that learned, too."""
+    exact: bool = False
+    """Whether that planner rolls out the exact model of the system, where it learned with a cheaper one."""
     iterations: int = 2_000
     """Control steps to learn for; each makes one update of the cost."""
     parallel: int = 8
@@ -48,6 +50,8 @@ class Config:
     """Which network `rhirl train` clones as a proposal from a quiet demonstrator; from a noisy one the large."""
     relearn: int | None = None
     """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
+    rehearsals: int = 0
+    """Rounds in which `rhirl train` improves the proposal by the learned cost, amid noise, where there was any."""
     beyond: int = 0
     """When acting: steps the proposal must be able to go on for behind a plan, or another one is followed."""
     astray: bool = False
@@ -93,6 +97,10 @@ class Config:
             raise ValueError(f"beyond is a number of steps, not {self.beyond}")
         if self.astray and not self.penalty > 0:
             raise ValueError("astray=True takes a penalty > 0: without one a cost has no zero that means anything")
+        if self.rehearsals < 0:
+            raise ValueError(f"rehearsals is a number of rounds, not {self.rehearsals}")
+        if self.rehearsals and not self.beyond:
+            raise ValueError("rehearsals take beyond > 0: within so many steps a loss counts")
         if self.wary < 0:
             raise ValueError(f"wary is a coefficient of at least 0, not {self.wary}")
         if self.lessons is not None and self.lessons < 1:

@@ -17,7 +17,7 @@ from rhirl.learning.danger import Danger, WaryCost
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
-from rhirl.simulators import Simulator, State
+from rhirl.simulators import Simulator, State, exactly
 
 
 class Controller:
@@ -80,6 +80,7 @@ class Controller:
         planner, beyond = config.acting, config.beyond
         if danger is not None:
             cost, planner, beyond = WaryCost(cost, danger, config.wary), config.minding, 0
+            simulator = exactly(simulator) if config.exact else simulator
         return cls(
             simulator,
             cost,

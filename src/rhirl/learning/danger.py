@@ -115,12 +115,17 @@ def learn_danger(
     if cost is not None:
         g = np.asarray(cost(jnp.asarray(led.observations)))
         led = led._replace(lasted=before_astray(g, led.lasted, config.beyond))
-    x, y = outcomes(led, LEAST ** (1 / config.beyond), L // 2)
+    x, y = outcomes(led, gamma_of(config), L // 2)
     normalise = normaliser_of(x, floor=config.floor, limit=config.limit)
     network = network_of(jax.random.key(seed), demos.observation_shape, config.hidden)
     network = fit(jax.random.key(first), network, normalise(jnp.asarray(x)), jnp.asarray(y))
     logit = Cost(normalise, network)
     return Danger(logit, float(np.quantile(jax.nn.softplus(logit(jnp.asarray(demos.states()))), USUAL)))
+
+
+def gamma_of(config: Config) -> float:
+    """Return γ, by which a loss counts less for every step it is ahead."""
+    return float(LEAST ** (1 / config.beyond))
 
 
 def before_astray(g: NDArray[Any], lasted: NDArray[np.int64], least: int) -> NDArray[np.int64]:

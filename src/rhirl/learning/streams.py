@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-RESET, EXECUTION, SIMULATION, PROCESS, START, DANGER = range(6)
+RESET, EXECUTION, SIMULATION, PROCESS, START, DANGER, REHEARSAL = range(7)
 
 
 def draw(seed: int, stream: int, *index: int) -> int:

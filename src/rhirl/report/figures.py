@@ -44,6 +44,7 @@ def planner_health(metrics: Sequence[dict[str, Any]], M: int) -> Figure:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         ess, spread = figure.subplots(1, 2)
+        metrics = [line for line in metrics if "mppi/ess" in line]  # where the proposal rehearses, nobody plans
         steps = [line["steps/executed"] for line in metrics]
         ess.plot(steps, [line["mppi/ess"] for line in metrics], color=LEARNED)
         ess.set(xlabel="executed steps", ylabel=f"effective sample size (of M = {M})", ylim=(0, None))

@@ -107,6 +107,9 @@ neither smoothed nor sampled far from the proposal."""
 ANT_OWN = {
     "planner": ANT_PLANNER,
     "deploy": {**ANT_PLANNER, "M": 60, "beta": 0.0025, "ess": 0.1},
+    "amid_noise": {**ANT_PLANNER, "K": 8, "M": 30, "beta": 0.04},
+    "exact": True,
+    "rehearsals": 60,
     "beyond": 40,
     "astray": True,
     "span": 100,
