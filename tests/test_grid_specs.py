@@ -11,7 +11,16 @@ import pytest
 from grid_results import write_curve, write_result
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.engines import cell_from_json
-from rhirl.experiments.estimates import LED, durations, estimate, in_words, planning_seconds, remaining, took
+from rhirl.experiments.estimates import (
+    EXACT,
+    LED,
+    durations,
+    estimate,
+    in_words,
+    planning_seconds,
+    remaining,
+    took,
+)
 from rhirl.experiments.grid_specs import SpecError, built_in_names, read_spec
 from rhirl.experiments.progress import Seen
 
@@ -184,3 +193,11 @@ def test_a_cell_in_work_is_judged_by_its_own_pace() -> None:
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_to_rehearse_and_to_plan_on_the_exact_model_take_their_time() -> None:
+    cell = Cell("ant", "rhirl", noise=0.2, episodes=20)
+    learning, acting = 800 * 8 * 100 * 15, (10 * 5 + 20) * 1000 * 30 * 8
+    led = 1_500 * 4 * 40 + 60 * 25_600
+    expected = (learning + EXACT * acting + LED * led) / 1000
+    assert planning_seconds(cell, 1000.0) == pytest.approx(expected)
