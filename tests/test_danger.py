@@ -89,6 +89,7 @@ def test_mujoco_leads_many_as_its_steps_lead_each(env: str) -> None:
     apart = in_lockstep(simulator, starts, policy, 0.3, 60, seed=2)
     np.testing.assert_array_equal(together.lasted, apart.lasted)
     np.testing.assert_array_equal(together.observations, apart.observations)
+    np.testing.assert_array_equal(together.controls, apart.controls)
     if env != "Ant-v5":
         assert together.lasted.max() < 60  # they fall
 

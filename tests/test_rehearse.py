@@ -16,6 +16,7 @@ from rhirl.demos import Metadata, from_episodes
 from rhirl.experiments import RunDirectory, train
 from rhirl.experiments.plan import plan_run
 from rhirl.experiments.rehearse import Rehearsal
+from rhirl.experiments.train import Progress
 from rhirl.learning import Config
 from rhirl.rl import Actor, Policy, to_numpy
 from rhirl.rl.ppo import Steps, advantages, control, log_likelihood, surrogate
@@ -123,8 +124,11 @@ def test_a_noisy_run_rehearses_in_the_end_and_goes_on_exactly_there(tmp_path: Pa
 def test_a_quiet_run_has_nothing_to_rehearse(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rhirl.experiments.proposal.QUIET", 10.0)  # so few demonstrations make no clone that fits
     config = plan_run("hopper", noise=0.0, episodes=2, overrides=REHEARSED, evaluations=0)
-    learner: Any = train(RunDirectory(tmp_path / "quiet"), config)
+    shown: list[Progress] = []
+    learner: Any = train(RunDirectory(tmp_path / "quiet"), config, show=shown.append)
     assert learner.finished
+    assert shown[0].iteration < shown[0].iterations
+    assert shown[-1].iteration == shown[-1].iterations
     assert learner.iteration == config.hyper["iterations"]
 
 

@@ -105,7 +105,8 @@ def train(
             if stops.checkpoint(iteration) or learner.finished or stopping:
                 learner.save(run)
                 save_checkpoint(learner.state, run.checkpoints, iteration)
-            show(Progress(iteration, learner.iterations, line, best))
+            # Who finds nothing to rehearse is done before all iterations are.
+            show(Progress(iteration, iteration if learner.finished else learner.iterations, line, best))
             if stopping and not learner.finished:
                 raise StoppedError(f"stopped at iteration {iteration} of {learner.iterations}; everything is saved")
     return learner
