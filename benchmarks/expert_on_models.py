@@ -14,7 +14,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import tyro
 
@@ -22,10 +21,10 @@ from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
 from rhirl.experiments.run import surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
+from rhirl.simulators.mujoco_engine import INTEGRATORS
 from rhirl.tasks import get_task
 
 RESULTS = Path(__file__).parent.parent / "results/bench/expert-on-models.json"
-INTEGRATORS = {"implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST, "RK4": mujoco.mjtIntegrator.mjINT_RK4}
 LEVELS = (0.0, 0.2, 0.5)
 
 

@@ -75,7 +75,7 @@ class Planning:
     @property
     def iteration(self) -> int:
         """Control steps so far, and rehearsals."""
-        return int(self.rhirl.state.iteration) + (0 if self._rehearsed is None else int(self._rehearsed.round))
+        return int(self.state.iteration)
 
     @property
     def finished(self) -> bool:

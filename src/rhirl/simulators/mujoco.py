@@ -101,11 +101,10 @@ class MujocoSimulator:
             self._kept = np.delete(self._kept, rule.entries("cfrc_ext"))
 
         fields = self._rule.fields if self._rule else (OBSERVATION,)
-        make_observer = self._make if self._rule is None else None
         self._exact = exact = Physics(self._env.model, self._env.frame_skip, fields)
-        self._verify(make_engine(exact, self.threads, make_observer))
+        self._verify(self._engine(exact))
         self._planned = replan(exact, integrator, substeps, read_parameters(self._env.model, parameters or {}))
-        self._planner = make_engine(self._planned, self.threads, make_observer)
+        self._planner = self._engine(self._planned)
         self._noise_std = _noise_std(process_noise, self._env.model.nv)
 
     @property
@@ -122,7 +121,7 @@ class MujocoSimulator:
         """Return the same simulator with rollouts on the environment's own model."""
         twin = copy(self)
         twin._planned = self._exact
-        twin._planner = make_engine(self._exact, self.threads, self._make if self._rule is None else None)
+        twin._planner = self._engine(self._exact)
         return twin
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
@@ -251,6 +250,9 @@ class MujocoSimulator:
             raise TypeError(f"{self.env_id} is not a Gymnasium MuJoCo environment: use GymSimulator")
         env.reset(seed=0)
         return env
+
+    def _engine(self, physics: Physics) -> Engine:
+        return make_engine(physics, self.threads, self._make if self._rule is None else None)
 
     def _inner(self, env: gymnasium.Env[Any, Any]) -> Any:
         inner: Any = env.unwrapped

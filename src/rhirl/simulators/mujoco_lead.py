@@ -91,6 +91,7 @@ class ThreadFlock:
     def __init__(self, physics: Physics, threads: int, starts: Floats) -> None:
         self._physics, self._states = physics, starts.copy()
         self._data = [mujoco.MjData(physics.model) for _ in range(threads)]
+        self._pool = ThreadPoolExecutor(threads, "mujoco")
 
     def advance(self, ids: Ids, actions: NDArray[Any]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
         """Take one step in some of them."""
@@ -114,6 +115,5 @@ class ThreadFlock:
                 sound[i] = not data.warning.number.any()
 
         parts = np.array_split(np.arange(len(ids)), len(self._data))
-        with ThreadPoolExecutor(len(parts), "mujoco") as pool:
-            list(pool.map(drive, self._data, parts))
+        list(self._pool.map(drive, self._data, parts))
         return values, sound
