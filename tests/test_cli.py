@@ -125,6 +125,19 @@ def test_evaluation_is_repeatable_and_its_seeds_and_noise_matter(run: Path, caps
     assert found[0] != found[3]
 
 
+def test_two_workers_find_the_returns_of_one(run: Path, capsys: Captured) -> None:
+    found = []
+    for workers in ("1", "2"):
+        main(["eval", str(run), "--episodes", "5", "--noise", "0.2", "--workers", workers, "--json"])
+        found.append(strict_json(capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert len(set(found[0]["returns"])) == 5
+
+
+def test_evaluating_with_no_worker_is_an_error(run: Path, capsys: Captured) -> None:
+    assert "workers must be 1 or more" in fails(capsys, "eval", str(run), "--workers", "0")
+
+
 def test_evaluation_starts_where_training_never_did(run: Path) -> None:
     assert min(episode_seeds(EVALUATION, 0, 50)) >= 2**31
 

@@ -27,8 +27,8 @@ CONFIGS: dict[str, type[Any]] = {
     "reoptimise": ImitationConfig,
 }
 
-STEPS = {"pendulum": 40_000, "lunar_lander": 300_000, "hopper": 1_000_000}
-"""Environment steps by task; three million for the others."""
+STEPS = {"pendulum": 40_000, "lunar_lander": 300_000, "hopper": 1_000_000, "walker2d": 1_000_000}
+"""Environment steps by task; three million for Ant."""
 SMALL = {"hidden": (64, 64), "learning_rate": 1e-3, "envs": 8, "round_steps": 16, "random_steps": 1_000}
 LANDER = {"layer_norm": True, "envs": 8, "round_steps": 32, "update_ratio": 0.5, "random_steps": 5_000}
 LOCOMOTION = {"layer_norm": True, "envs": 16, "round_steps": 32, "update_ratio": 0.5, "random_steps": 10_000}

@@ -136,6 +136,7 @@ def evaluate(
     noise: Annotated[float | None, arg(metavar="σ")] = None,
     seed: int = 0,
     reoptimise: bool = False,
+    workers: int = 1,
     json: Json = False,
 ) -> None:
     """Score a run in the plain Gymnasium environment, on seeds that training never saw.
@@ -146,6 +147,7 @@ def evaluate(
         noise: Standard deviation of the control noise; by default that of the run.
         seed: Which block of evaluation seeds.
         reoptimise: First optimise a policy anew for the learned cost, under this noise (firl, airl).
+        workers: Processes that share the episodes, a core to each; the returns stay the same.
         json: Print one JSON document on standard output.
     """
     from rhirl.experiments import RunDirectory, StoppedError, evaluate_run
@@ -163,7 +165,9 @@ def evaluate(
                 say(f"{stopped}\nGo on with the same command.")
                 sys.exit(130)
     with Counting("evaluating", episodes) as progress:
-        result = evaluate_run(learned, episodes=episodes, noise=noise, seed=seed, progress=progress, policy=policy)
+        result = evaluate_run(
+            learned, episodes=episodes, noise=noise, seed=seed, progress=progress, policy=policy, workers=workers
+        )
     if json:
         print_json(result)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from rhirl.experiments.methods import get_method
 from rhirl.experiments.presets import build
 from rhirl.experiments.run import RunDirectory, surroundings
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
+from rhirl.experiments.side_by_side import side_by_side
 from rhirl.tasks import Task, get_task
 
 Progress = Callable[[int, float], None]
@@ -51,6 +53,7 @@ def evaluate_run(
     seed: int = 0,
     progress: Progress | None = None,
     policy: RunDirectory | None = None,
+    workers: int = 1,
 ) -> dict[str, Any]:
     """Evaluate a run on seeds that training never saw, and keep the result in the run's `eval/` folder.
 
@@ -61,12 +64,20 @@ def evaluate_run(
         seed: Which block of evaluation seeds.
         progress: Called after each episode.
         policy: The run of a policy that was optimised anew for this run's cost, to be evaluated in its place.
+        workers: Processes that share the episodes, a core to each. No episode knows of another one, so the returns
+            are those of one process.
     """
+    if workers < 1:
+        raise ValueError(f"workers must be 1 or more, not {workers}")
     config = run.config()
-    task, agent = load_agent(policy or run)
+    task, acting = get_task(config.task), policy or run
     level = config.noise if noise is None else noise
     seeds = episode_seeds(EVALUATION, seed, episodes)
-    returns = evaluate(task, agent, seeds, level, progress)
+    if workers == 1:
+        returns = evaluate(task, load_agent(acting)[1], seeds, level, progress)
+    else:
+        episode = partial(_episode, acting.path, level)
+        returns = np.array(side_by_side(episode, seeds, workers, progress or (lambda count, total: None)))
     result = {
         "task": task.name,
         "method": config.method,
@@ -84,6 +95,17 @@ def evaluate_run(
     anew = "" if policy is None else "-reoptimised"
     run.write_json(f"eval/noise{level:g}-seed{seed}{anew}.json", result)
     return result
+
+
+def _episode(path: Path, noise: float, seed: int) -> float:
+    """Run one episode of a run, in a process that keeps its agent for the next."""
+    task, agent = _loaded(path)
+    return float(evaluate(task, agent, [seed], noise)[0])
+
+
+@cache
+def _loaded(path: Path) -> tuple[Task, Agent]:
+    return load_agent(RunDirectory(path))
 
 
 class Yardstick(NamedTuple):
