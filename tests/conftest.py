@@ -40,6 +40,14 @@ SETTINGS = (
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep explanations for this session alone, so that no test meets what an earlier session left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def quick_compilation() -> Iterator[None]:
     """Leave the compiler's costly passes out, for a file whose programs run for milliseconds.

@@ -13,8 +13,9 @@ from rhirl.atomic import write_atomically
 from rhirl.costs import Cost, Network, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, about
+from rhirl.experiments.explanations import explanation
 from rhirl.experiments.learner import Line, means
-from rhirl.experiments.proposal import Apprentice, Note, Practice, explain_demos
+from rhirl.experiments.proposal import Apprentice, Note, Practice
 from rhirl.experiments.rehearse import Rehearsal, Rehearsed, Report
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import (
@@ -232,7 +233,7 @@ def proposal_of(run: RunDirectory, config: Config) -> Proposal | None:
 def prepare(run: RunDirectory, task: Task, demos: Demonstrations, config: Config, note: Note) -> None:
     """Put what an apprentice starts from into the run directory; a run that goes on keeps its own."""
     if config.guided and not (run.exists() and run.explained.exists()):
-        explained = explain_demos(task.simulator(), demos, note)
+        explained = explanation(task, demos, note)
         write_atomically(run.explained, save(dict(explained._asdict())))
 
 
