@@ -83,3 +83,16 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(
     found = explanation(PENDULUM, short, said.append)
     assert np.nanmax(found.residuals) < 1e-6
     assert "not kept" in said[-1]
+
+
+def test_processes_explain_as_one_does(pendulum_demos: Demonstrations, monkeypatch: pytest.MonkeyPatch) -> None:
+    demos = replace(pendulum_demos, observations=pendulum_demos.observations[:, :21], lengths=np.array([20, 9, 20]))
+    demos = replace(demos, controls=None)
+    said: list[str] = []
+    alone = explanations.ask(PENDULUM, demos, 1)
+    monkeypatch.setattr(explanations, "FEW", 0)
+    shared = explanations.ask(PENDULUM, demos, 2, said.append)
+    np.testing.assert_array_equal(alone.controls, shared.controls)
+    np.testing.assert_array_equal(alone.residuals, shared.residuals)
+    assert np.isnan(shared.residuals[1, 9:]).all()
+    assert said[-1] == "3 of 3 demonstrations explained by controls"

@@ -1,8 +1,9 @@
-"""Explanations of demonstrations are kept: Ant's simulator is asked for ten minutes, once and not for every seed.
+"""Explanations of demonstrations: asked of the simulator on all cores, and kept for other seeds.
 
-They lie under `$XDG_CACHE_HOME/rhirl/explained` (`~/.cache` where that is not set) and may be deleted at any time.
-A file's name is a digest of all that an explanation follows from, the code included, so an old one is never
-mistaken for a new one: it is only not found.
+Ant's ten demonstrations take a core ten minutes. No demonstration needs another one's explanation, and every seed
+that learns from them needs the same. They lie under `$XDG_CACHE_HOME/rhirl/explained` (`~/.cache` where that is
+not set) and may be deleted at any time. A file's name is a digest of all that an explanation follows from, the code
+included, so an old one is never mistaken for a new one: it is only not found.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,11 +21,15 @@ from safetensors.numpy import load_file, save
 
 from rhirl.atomic import write_atomically
 from rhirl.demos import Demonstrations
-from rhirl.experiments.proposal import Note, explain_demos
+from rhirl.experiments.proposal import ASKING, Note, explain_demos, explained, invertible
 from rhirl.experiments.run import surroundings
-from rhirl.learning import Explained
-from rhirl.tasks import Task
+from rhirl.experiments.side_by_side import side_by_side
+from rhirl.learning import Explained, explain_episode
+from rhirl.simulators.threads import usable_cores
+from rhirl.tasks import Task, get_task
 
+FEW = 1_000
+"""Transitions that one process explains sooner than others could start."""
 CODE = ("learning/explain.py", "simulators", "tasks")
 """What of the package an explanation follows from."""
 
@@ -36,7 +42,7 @@ def explanation(task: Task, demos: Demonstrations, note: Note = lambda _: None) 
         note(f"what the demonstrator did is known: {path}")
         return known
     except (OSError, SafetensorError, TypeError):
-        found = explain_demos(task.simulator(), demos, note)
+        found = ask(task, demos, min(usable_cores(), len(demos)), note)
     try:
         # Other processes may be writing the same: each under a name of its own, and the last one stays.
         own = path.with_name(f"{path.name}.{os.getpid()}")
@@ -45,6 +51,26 @@ def explanation(task: Task, demos: Demonstrations, note: Note = lambda _: None) 
     except OSError as error:
         note(f"the explanation is not kept for other runs: {error}")
     return found
+
+
+def ask(task: Task, demos: Demonstrations, workers: int, note: Note = lambda _: None) -> Explained:
+    """Ask the task's simulator what was done, in `workers` processes where that is worth their start."""
+    frames = len(demos.observation_shape) > 1  # only the process that has played them can trace them back
+    if workers == 1 or frames or demos.lengths.sum() < FEW:
+        return explain_demos(task.simulator(), demos, note)
+    invertible(task.simulator())  # an error that names the reason, before others raise theirs
+    note(ASKING)
+
+    def tell(count: int, _: Explained) -> None:
+        note(explained(count + 1, len(demos)))
+
+    return Explained.of_episodes(
+        side_by_side(partial(_episode, task.name, demos), range(len(demos)), workers, tell)
+    )
+
+
+def _episode(task: str, demos: Demonstrations, i: int) -> Explained:
+    return explain_episode(invertible(get_task(task).simulator()), demos, i)
 
 
 def folder() -> Path:

@@ -34,6 +34,7 @@ CLONES = {
     "large": BCConfig(hidden=(256, 256), batch=256, weight_decay=1e-5, patience=100),
 }
 """Of a noisy demonstrator the large clone is the better guide, of a quiet one the small, but for Ant."""
+ASKING = "asking the simulator what the demonstrator did"
 Note = Callable[[str], None]
 
 
@@ -136,13 +137,23 @@ class Apprentice:
 
 def explain_demos(simulator: Simulator, demos: Demonstrations, note: Note = lambda _: None) -> Explained:
     """Explain demonstrated states by controls, where the simulator can; `note` hears how far it is."""
-    if not isinstance(simulator, InvertibleSimulator):
-        raise ValueError(
-            f"{type(simulator).__name__} cannot tell what a demonstrator did: it has no state_from_observation. "
-            "Give it one, or set planner.guided=0, deploy.guided=0 and beyond=0"
-        )
-    note("asking the simulator what the demonstrator did")
-    return explain(simulator, demos, lambda done, of: note(f"{done} of {of} demonstrations explained by controls"))
+    note(ASKING)
+    return explain(invertible(simulator), demos, lambda done, of: note(explained(done, of)))
+
+
+def explained(done: int, of: int) -> str:
+    """Say how far explaining is."""
+    return f"{done} of {of} demonstrations explained by controls"
+
+
+def invertible(simulator: Simulator) -> InvertibleSimulator:
+    """Return the simulator, if it can tell what a demonstrator did."""
+    if isinstance(simulator, InvertibleSimulator):
+        return simulator
+    raise ValueError(
+        f"{type(simulator).__name__} cannot tell what a demonstrator did: it has no state_from_observation. "
+        "Give it one, or set planner.guided=0, deploy.guided=0 and beyond=0"
+    )
 
 
 def learn_proposal(

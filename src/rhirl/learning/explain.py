@@ -14,7 +14,7 @@ does nothing either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,36 +41,47 @@ SCALE_FLOOR = 1e-2
 
 
 class Explained(NamedTuple):
-    """Controls that explain demonstrated transitions."""
+    """Controls that explain demonstrated transitions; of one episode, without the leading N."""
 
     controls: NDArray[np.float32]
     """(N, T, m)"""
     residuals: NDArray[np.float64]
     """(N, T) ‖f(x_t, v_t) − x_{t+1}‖², in deviations of the demonstrations; NaN past the end."""
 
+    @classmethod
+    def of_episodes(cls, episodes: Iterable[Explained]) -> Explained:
+        """Put episodes together."""
+        return cls(*(np.stack(parts) for parts in zip(*episodes, strict=True)))
+
 
 def explain(
     simulator: InvertibleSimulator, demos: Demonstrations, progress: Callable[[int, int], None] | None = None
 ) -> Explained:
     """Find the control of every demonstrated transition; `progress` hears (episodes done, episodes)."""
-    N, T = len(demos), demos.horizon
-    scale, step = scale_of(demos), expected_step(simulator)
-    controls = np.zeros((N, T, simulator.control_dim), np.float32)
-    residuals = np.full((N, T), np.nan)
-    for i, length in enumerate(demos.lengths):
-        state: State | None = None
-        v = np.zeros(simulator.control_dim)
-        for t in range(length):
-            x, x_next = demos.observations[i, t], demos.observations[i, t + 1]
-            state = simulator.state_from_observation(x, state)
-            v, residuals[i, t] = explain_step(simulator, state, x_next, scale, guess=v)
-            controls[i, t] = idle_in_the_middle(simulator, state, v, scale)
-            try:
-                state = step(state, controls[i, t])
-            except RuntimeError:  # diverged: it tells nothing about what comes next
-                state = None
+    found = []
+    for i in range(len(demos)):
+        found.append(explain_episode(simulator, demos, i))
         if progress is not None:
-            progress(i + 1, N)
+            progress(i + 1, len(demos))
+    return Explained.of_episodes(found)
+
+
+def explain_episode(simulator: InvertibleSimulator, demos: Demonstrations, i: int) -> Explained:
+    """Find the control of every transition of the i-th episode, which depends on no other one but in its scale."""
+    scale, step = scale_of(demos), expected_step(simulator)
+    controls = np.zeros((demos.horizon, simulator.control_dim), np.float32)
+    residuals = np.full(demos.horizon, np.nan)
+    state: State | None = None
+    v = np.zeros(simulator.control_dim)
+    for t in range(demos.lengths[i]):
+        x, x_next = demos.observations[i, t], demos.observations[i, t + 1]
+        state = simulator.state_from_observation(x, state)
+        v, residuals[t] = explain_step(simulator, state, x_next, scale, guess=v)
+        controls[t] = idle_in_the_middle(simulator, state, v, scale)
+        try:
+            state = step(state, controls[t])
+        except RuntimeError:  # diverged: it tells nothing about what comes next
+            state = None
     return Explained(controls, residuals)
 
 
