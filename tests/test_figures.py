@@ -79,6 +79,20 @@ def test_learning_curves_show_every_method_over_what_it_has(tmp_path: Path) -> N
     assert seconds["RHIRL (2)"][0] == [2, 4]
 
 
+def test_runs_scored_only_in_the_end_are_a_dot_there(tmp_path: Path) -> None:
+    for seed, score in enumerate((80.0, 100.0)):
+        run = write_result(tmp_path, "hopper", "rhirl", seed, {0.0: score, 0.5: 3.0})
+        for executed in (100, 200):
+            run.append_metrics({"iteration": 1, "steps/executed": executed, "time/steps_per_s": 50.0})
+    write_curve(write_result(tmp_path, "hopper", "firl", 0, {0.0: 1.0}), [0.1, 0.3], executed=6_000)
+    figure = FIGURES["curves"](tmp_path)
+    drawn = lines(figure, 0)
+    assert drawn["RHIRL (2)"][0] == [200]
+    assert drawn["RHIRL (2)"][1] == pytest.approx([0.9])
+    assert drawn["f-IRL (1)"][1] == [0.1, 0.3]
+    assert figure.axes[0].get_xscale() == "log"
+
+
 def test_the_horizon_is_drawn_over_executed_and_simulated_steps(tmp_path: Path) -> None:
     for K in (5, 100):
         run = write_result(tmp_path, "hopper", f"rhirl-K{K}", 0, {0.0: 1.0})

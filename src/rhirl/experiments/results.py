@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,19 @@ def curve(run: RunDirectory) -> dict[str, NDArray[np.float64]]:
     Seconds are Σ Δ(executed steps) / (steps per second), which leaves out evaluating and being interrupted. For a
     method that only looks at demonstrations, and executes nothing, all of them are zero.
     """
-    lines = run.read_metrics()
+    return _columns(run.read_metrics())
+
+
+def last_point(run: RunDirectory) -> dict[str, NDArray[np.float64]]:
+    """Read where a run ended: its evaluation at its own noise, as a curve of one point, or of none."""
+    lines, path = run.read_metrics(), run.path / "eval" / f"{run.path.parent.name}-{run.path.name}.json"
+    if lines and path.exists():
+        found = json.loads(path.read_text())
+        lines[-1] |= {"eval/return": found["return_mean"], "eval/score": found["score"]}
+    return _columns(lines)
+
+
+def _columns(lines: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[np.float64]]:
     executed = np.array([line["steps/executed"] for line in lines], np.float64)
     pace = np.array([line["time/steps_per_s"] for line in lines], np.float64)
     steps = np.diff(executed, prepend=0.0)

@@ -1,4 +1,7 @@
-"""Learning curves of several runs: the mean over seeds as a line, the range over seeds as a band."""
+"""Learning curves of several runs: the mean over seeds as a line, the range over seeds as a band.
+
+Runs that were scored only in the end are a dot there, with the range over seeds as a bar.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from rhirl.report.figures import EXPERT, MUTED, STYLE
 
 Curve = Mapping[str, NDArray[np.float64]]
 AXES = {"executed": "executed steps", "simulated": "simulated steps", "seconds": "seconds of learning"}
-WIDE = 100
+WIDE = 50
 """From this factor between the first and the last step on, the axis is logarithmic."""
 COLORS = ("#1f6f8b", "#7a4fa3", "#3a8a4f", "#b8860b", "#a33b53", "#4d5a66", "#c97fb1", "#6b8e23")
 
@@ -72,7 +75,10 @@ def _draw(axes: Axes, curves: Sequence[Curve], axis: str, height: str, color: st
     if any(np.isnan(curve[axis]).any() for curve in curves):
         return  # a method without a planner has no simulated steps
     x, heights = over_seeds(curves, axis, height)
-    axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, label=name)
+    dot = "o" if len(x) == 1 else None
+    axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, marker=dot, label=name)
+    if dot:
+        axes.vlines(x, heights.min(axis=0), heights.max(axis=0), color=color, linewidth=1.8)
     axes.fill_between(x, heights.min(axis=0), heights.max(axis=0), color=color, alpha=0.18, linewidth=0)
 
 

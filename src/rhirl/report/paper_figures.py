@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.results import curve, find_runs, label, read_results
+from rhirl.experiments.results import curve, find_runs, label, last_point, read_results
 from rhirl.experiments.statistics import interval, pooled_iqm
 from rhirl.experiments.tables import NAMES
 from rhirl.report.curves import COLORS, Curve, empty, learning_curves
@@ -116,8 +116,11 @@ def grid_curves(cells: Iterable[Cell], root: Path) -> Curves:
         found[cell.task].setdefault(cell.label, [])
     for run in find_runs(root):
         task, method, noise = run.path.parts[-4], label(run), run.path.parts[-2]
-        seen = curve(run) if (task, method, noise) in wanted else {}
-        if len(seen.get("return", ())):
+        if (task, method, noise) not in wanted:
+            continue
+        seen = curve(run)
+        seen = seen if len(seen["return"]) else last_point(run)  # it was not scored on the way
+        if len(seen["return"]):
             found[task][method].append(seen)
     kept = {task: {method: runs for method, runs in methods.items() if runs} for task, methods in found.items()}
     return {task: methods for task, methods in kept.items() if methods}
