@@ -136,6 +136,21 @@ def test_taking_the_first_episodes() -> None:
             make_demos().take(wrong)
 
 
+@pytest.mark.parametrize(
+    ("share", "lengths"),
+    [(0.0, [T, 4, 2]), (0.3, [T, 4, 2]), (0.34, [4, 4, 2]), (2 / 3, [4, 4, 2]), (0.7, [2, 2, 2]), (1.0, [2, 2, 2])],
+)
+def test_a_quorum_cuts_episodes_off_where_too_few_go_on(share: float, lengths: list[int]) -> None:
+    whole = make_demos()
+    cut = whole.quorate(share)
+    assert (cut.lengths.tolist(), cut.horizon) == (lengths, lengths[0])
+    np.testing.assert_array_equal(cut.observations, whole.observations[:, : lengths[0] + 1])
+    assert cut.controls is not None
+    assert cut.system_states is not None
+    assert (cut.controls.shape[1], cut.system_states.shape[1]) == (lengths[0], lengths[0] + 1)
+    assert cut.quorate(share).lengths.tolist() == lengths
+
+
 def test_ragged_episodes_are_padded_with_their_last_state() -> None:
     meta = replace(make_demos().meta, returns=(0.0, 0.0), seeds=(0, 1))
     episodes = [np.ones((3, 2), np.float32), np.arange(8, dtype=np.float32).reshape(4, 2)]

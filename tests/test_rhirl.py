@@ -335,13 +335,26 @@ def test_a_restored_learner_goes_on_bit_for_bit(make_learner: Make, bits: Bits) 
     assert bits(second.learn(60).state) == bits(straight.state)
 
 
+def test_a_learner_with_a_quorum_learns_as_from_what_is_left(pendulum_demos: Demonstrations, bits: Bits) -> None:
+    ragged = replace(pendulum_demos, lengths=np.array([100, 12, 20]))
+    config = Config(Planner(K=5, M=8, knots=None), parallel=2, iterations=30, hidden=(8,), quorum=0.6)
+    learner = RHIRL(PendulumSimulator(), ragged, config).learn()
+    left = RHIRL(PendulumSimulator(), ragged.quorate(0.6), replace(config, quorum=0.0)).learn()
+    everything = RHIRL(PendulumSimulator(), ragged, replace(config, quorum=0.0)).learn()
+    assert learner.demos.horizon == 20
+    assert bits(learner.state) == bits(left.state)
+    assert bits(learner.state.network) != bits(everything.state.network)
+    assert learner.state.episode.max() > 0
+
+
 def test_demonstrations_of_another_system_are_refused() -> None:
     with pytest.raises(DemonstrationError, match=r"shape \(2,\), the simulator's are \(3,\)"):
         RHIRL(PendulumSimulator(), straight_demos(np.zeros((1, 11, 2), np.float32)))
 
 
 @pytest.mark.parametrize(
-    "setting", [{"iterations": 0}, {"parallel": 0}, {"M_s": 0}, {"lr": 0.0}, {"lr": float("nan")}]
+    "setting",
+    [{"iterations": 0}, {"parallel": 0}, {"M_s": 0}, {"lr": 0.0}, {"lr": float("nan")}, {"quorum": 1.5}],
 )
 def test_settings_that_make_no_sense_are_refused_by_name(setting: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(setting))):

@@ -6,6 +6,7 @@ what follows it in the array repeats its last state and is never looked at.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -70,6 +71,19 @@ class Demonstrations:
     def states(self) -> NDArray[Any]:
         """All demonstrated states in a row: (Σ(L + 1), *n)."""
         return np.concatenate([x[: length + 1] for x, length in zip(self.observations, self.lengths, strict=True)])
+
+    def quorate(self, share: float) -> Self:
+        """Cut all episodes off at the last step that at least this share of them reach."""
+        longest = np.sort(self.lengths)[::-1]
+        T = int(longest[max(0, math.ceil(share * len(self) - 1e-9) - 1)])
+        controls, states = self.controls, self.system_states
+        return replace(
+            self,
+            observations=self.observations[:, : T + 1],
+            lengths=np.minimum(self.lengths, T),
+            controls=None if controls is None else controls[:, :T],
+            system_states=None if states is None else states[:, : T + 1],
+        )
 
     def take(self, episodes: int) -> Self:
         """Keep the first episodes only."""

@@ -65,7 +65,9 @@ class Planning:
         self._rehearsed: Rehearsed | None = None
         if config.guided:
             size = config.iterations * config.parallel
-            self.apprentice = Apprentice(demos, load_explained(run), size, asked.seed, config.clone)
+            counting = demos.quorate(config.quorum)
+            explained = load_explained(run).until(counting.horizon)
+            self.apprentice = Apprentice(counting, explained, size, asked.seed, config.clone)
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )

@@ -30,6 +30,8 @@ class Config:
     """Steps after which a learning episode is over; by default the task's T, as in the paper."""
     absorbing: bool = False
     """Whether a demonstration that ends early stays where it ended until T, as a lander stays on its pad."""
+    quorum: float = 0.0
+    """Share of the demonstrations that must last for a step to count: the few that outlast most are accidents."""
     hidden: tuple[int, ...] = (32, 32)
     """Hidden layers of the cost network."""
     lr: float = 3e-4
@@ -91,6 +93,8 @@ class Config:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not 0 <= self.starts <= 1:
             raise ValueError(f"starts is a share between 0 and 1, not {self.starts}")
+        if not 0 <= self.quorum <= 1:
+            raise ValueError(f"quorum is a share between 0 and 1, not {self.quorum}")
         if self.span is not None and self.span < 1:
             raise ValueError(f"span must be at least 1, not {self.span}")
         if self.beyond < 0:

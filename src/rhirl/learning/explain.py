@@ -48,6 +48,10 @@ class Explained(NamedTuple):
     residuals: NDArray[np.float64]
     """(N, T) ‖f(x_t, v_t) − x_{t+1}‖², in deviations of the demonstrations; NaN past the end."""
 
+    def until(self, T: int) -> Explained:
+        """Return what explains the first T steps."""
+        return Explained(self.controls[:, :T], self.residuals[:, :T])
+
     @classmethod
     def of_episodes(cls, episodes: Iterable[Explained]) -> Explained:
         """Put episodes together."""

@@ -63,8 +63,8 @@ class RHIRL:
         proposal: Proposal | None = None,
     ) -> None:
         self.simulator = simulator
-        self.demos = demos
         self.config = config or Config()
+        self.demos = demos = demos.quorate(self.config.quorum)
         self.noise = noise
         self.seed = seed
         self.proposal = proposal

@@ -116,6 +116,7 @@ ANT_OWN = {
     "clone": "large",
     "relearn": None,
     "iterations": 800,
+    "quorum": 0.3,
 }
 
 ANT = Task(
