@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from functools import partial
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
@@ -24,7 +25,8 @@ from rhirl.demos import Demonstrations
 from rhirl.experiments.proposal import ASKING, Note, explain_demos, explained, invertible
 from rhirl.experiments.run import surroundings
 from rhirl.experiments.side_by_side import side_by_side
-from rhirl.learning import Explained, explain_episode
+from rhirl.learning import Explained, explain_episode, scale_of
+from rhirl.simulators import InvertibleSimulator
 from rhirl.simulators.threads import usable_cores
 from rhirl.tasks import Task, get_task
 
@@ -64,13 +66,18 @@ def ask(task: Task, demos: Demonstrations, workers: int, note: Note = lambda _: 
     def tell(count: int, _: Explained) -> None:
         note(explained(count + 1, len(demos)))
 
-    return Explained.of_episodes(
-        side_by_side(partial(_episode, task.name, demos), range(len(demos)), workers, tell)
-    )
+    episode = partial(_episode, task.name, demos, scale_of(demos))
+    return Explained.of_episodes(side_by_side(episode, range(len(demos)), workers, tell))
 
 
-def _episode(task: str, demos: Demonstrations, i: int) -> Explained:
-    return explain_episode(invertible(get_task(task).simulator()), demos, i)
+def _episode(task: str, demos: Demonstrations, scale: NDArray[np.float64], i: int) -> Explained:
+    """Explain one episode, in a process that keeps its simulator for the next."""
+    return explain_episode(_simulator(task), demos, scale, i)
+
+
+@cache
+def _simulator(task: str) -> InvertibleSimulator:
+    return invertible(get_task(task).simulator())
 
 
 def folder() -> Path:

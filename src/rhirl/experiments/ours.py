@@ -59,15 +59,14 @@ class Planning:
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
-        self.task = task
+        self.task, demos = task, demos.quorate(config.quorum)
         self.iterations = config.iterations + config.rehearsals
         self.apprentice: Apprentice | None = None
         self._rehearsed: Rehearsed | None = None
         if config.guided:
             size = config.iterations * config.parallel
-            counting = demos.quorate(config.quorum)
-            explained = load_explained(run).until(counting.horizon)
-            self.apprentice = Apprentice(counting, explained, size, asked.seed, config.clone)
+            explained = load_explained(run).until(demos.horizon)
+            self.apprentice = Apprentice(demos, explained, size, asked.seed, config.clone)
         self.rhirl = RHIRL(
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )

@@ -5,7 +5,7 @@ from rhirl.learning.control_step import Metrics
 from rhirl.learning.controller import Controller
 from rhirl.learning.danger import Danger, before_astray, gamma_of, learn_danger
 from rhirl.learning.episodes import Episodes
-from rhirl.learning.explain import Explained, explain, explain_episode
+from rhirl.learning.explain import Explained, explain, explain_episode, scale_of
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.rhirl import RHIRL
 from rhirl.learning.state import LearnerState
@@ -26,4 +26,5 @@ __all__ = [
     "explain_episode",
     "gamma_of",
     "learn_danger",
+    "scale_of",
 ]

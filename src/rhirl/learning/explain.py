@@ -62,17 +62,19 @@ def explain(
     simulator: InvertibleSimulator, demos: Demonstrations, progress: Callable[[int, int], None] | None = None
 ) -> Explained:
     """Find the control of every demonstrated transition; `progress` hears (episodes done, episodes)."""
-    found = []
+    found, scale = [], scale_of(demos)
     for i in range(len(demos)):
-        found.append(explain_episode(simulator, demos, i))
+        found.append(explain_episode(simulator, demos, scale, i))
         if progress is not None:
             progress(i + 1, len(demos))
     return Explained.of_episodes(found)
 
 
-def explain_episode(simulator: InvertibleSimulator, demos: Demonstrations, i: int) -> Explained:
-    """Find the control of every transition of the i-th episode, which depends on no other one but in its scale."""
-    scale, step = scale_of(demos), expected_step(simulator)
+def explain_episode(
+    simulator: InvertibleSimulator, demos: Demonstrations, scale: NDArray[np.float64], i: int
+) -> Explained:
+    """Find the control of every transition of the i-th episode; only the scale (n,) depends on the others."""
+    step = expected_step(simulator)
     controls = np.zeros((demos.horizon, simulator.control_dim), np.float32)
     residuals = np.full(demos.horizon, np.nan)
     state: State | None = None
