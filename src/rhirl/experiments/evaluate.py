@@ -69,35 +69,43 @@ def evaluate_run(
     """
     if workers < 1:
         raise ValueError(f"workers must be 1 or more, not {workers}")
-    config = run.config()
-    task, acting = get_task(config.task), policy or run
+    config, acting = run.config(), policy or run
     level = config.noise if noise is None else noise
     seeds = episode_seeds(EVALUATION, seed, episodes)
     if workers == 1:
-        returns = evaluate(task, load_agent(acting)[1], seeds, level, progress)
+        returns = evaluate(get_task(config.task), load_agent(acting)[1], seeds, level, progress)
     else:
-        episode = partial(_episode, acting.path, level)
+        episode = partial(episode_return, acting.path, level)
         returns = np.array(side_by_side(episode, seeds, workers, progress or (lambda count, total: None)))
+    return keep_evaluation(run, returns, level, seed, reoptimised=policy is not None)
+
+
+def keep_evaluation(
+    run: RunDirectory, returns: NDArray[np.float64], noise: float, seed: int, *, reoptimised: bool = False
+) -> dict[str, Any]:
+    """Compare the returns of a block of evaluation seeds with the expert's there, and write them down."""
+    config, episodes = run.config(), len(returns)
+    task = get_task(config.task)
     result = {
         "task": task.name,
         "method": config.method,
         "preset": config.preset,
-        "noise": level,
+        "noise": noise,
         "learned_at_noise": config.noise,
         "run_seed": config.seed,
-        "reoptimised": policy is not None,
+        "reoptimised": reoptimised,
         "episodes": episodes,
         "seed": seed,
-        **scores(task, returns, yardstick(task, seeds, level)),
+        **scores(task, returns, yardstick(task, episode_seeds(EVALUATION, seed, episodes), noise)),
         "returns": returns.tolist(),
         **surroundings(),
     }
-    anew = "" if policy is None else "-reoptimised"
-    run.write_json(f"eval/noise{level:g}-seed{seed}{anew}.json", result)
+    anew = "-reoptimised" if reoptimised else ""
+    run.write_json(f"eval/noise{noise:g}-seed{seed}{anew}.json", result)
     return result
 
 
-def _episode(path: Path, noise: float, seed: int) -> float:
+def episode_return(path: Path, noise: float, seed: int) -> float:
     """Run one episode of a run, in a process that keeps its agent for the next."""
     task, agent = _loaded(path)
     return float(evaluate(task, agent, [seed], noise)[0])

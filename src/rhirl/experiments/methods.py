@@ -15,6 +15,7 @@ from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.learner import Learner
 from rhirl.experiments.ours import Planning, load_planner, prepare
+from rhirl.experiments.rehearsing import Rehearsing
 from rhirl.experiments.rivals import Cloning, Imitating, load_policy, start_reoptimising
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
@@ -64,6 +65,7 @@ METHODS: dict[str, Method] = {
     "gail": _baseline("gail", partial(Imitating, GAIL), has_cost=False),
     "bc": _baseline("bc", Cloning, needs_controls=True, has_cost=False),
     "reoptimise": _baseline("reoptimise", start_reoptimising),
+    "rehearse": Method(Config, lambda task: task.presets, Rehearsing, load_policy, prepare),
 }
 
 

@@ -49,6 +49,13 @@ class RunConfig:
     """Every hyper-parameter of the method."""
     evaluations: int = 10
     """How often the agent is scored while learning, on validation episodes; 0 saves that time."""
+    demonstrated: float | None = None
+    """Noise of the demonstrations, where it is not the noise acted under."""
+
+    @property
+    def shown(self) -> float:
+        """The noise of the demonstrations."""
+        return self.noise if self.demonstrated is None else self.demonstrated
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def train(
         raise RunError(f"{run.path} holds a run already; go on with --resume, or choose another --out")
     task, method = get_task(config.task), get_method(config.method)
     path = None if config.demos == "bundled" else Path(config.demos)
-    demos = find_demos(task.name, config.noise, path, config.episodes, force=force, controls=method.needs_controls)
+    demos = find_demos(task.name, config.shown, path, config.episodes, force=force, controls=method.needs_controls)
     hyper = build(method.config, config.hyper)
     if method.prepare is not None:
         method.prepare(run, task, demos, hyper, note)
@@ -78,7 +78,7 @@ def train(
     else:
         # Before config.json, which makes it a run: whatever happens next, a run can be resumed.
         save_checkpoint(learner.state, run.checkpoints, 0)
-        learned_from = sha256(path or task.demonstrations_path(config.noise))
+        learned_from = sha256(path or task.demonstrations_path(config.shown))
         run.begin(config, {**surroundings(), "demos_sha256": learned_from, "device": str(jax.devices()[0])})
 
     agent_seeds = episode_seeds(VALIDATION, config.seed, EVALUATION_EPISODES)

@@ -11,7 +11,7 @@ an input: zero in rollouts unless asked for, drawn from the seed in `step`, or g
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,12 +20,14 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import ArrayLike, NDArray
 
+from rhirl.simulators.box2d.lead import EDGE_OF_VIEW, lead_worlds
 from rhirl.simulators.box2d.scene import BODIES, EDGES, START_BOXES, START_POSES, VIEW_H, VIEW_W
 from rhirl.simulators.box2d.settings import LANES
 from rhirl.simulators.box2d.simulate import observe, simulate
 from rhirl.simulators.box2d.state import BODY, COUNT, EDGE, World, make_worlds
 from rhirl.simulators.checks import check_controls
-from rhirl.simulators.protocol import Rollout
+from rhirl.simulators.leading import Led, blank, disturbances
+from rhirl.simulators.protocol import Policy, Rollout
 from rhirl.simulators.threads import split, usable_cores
 
 LanderState = World
@@ -34,8 +36,6 @@ CHUNKS = 11
 INITIAL_FORCE = 1000.0
 LEGS_SETTLE = 30
 """Steps after which the legs have come to rest against their stops."""
-EDGE_OF_VIEW = 1.0
-"""Observed |x| from which the lander has left the view, which ends the task."""
 LAYOUT = [(array.shape[1:], array.dtype) for array in make_worlds(1)]
 
 
@@ -131,6 +131,15 @@ class LunarLanderSimulator:
         finite = np.isfinite(observations).all(axis=(1, 2))
         gone = np.abs(observations[:, 1:, 0]).max(axis=1, initial=0.0) >= EDGE_OF_VIEW
         return Rollout(observations, np.asarray(finite & ~missing.any(axis=(1, 2))), np.asarray(crashed | gone))
+
+    def lead(self, starts: Sequence[LanderState], policy: Policy, noise: ArrayLike, steps: int, seed: int) -> Led:
+        """Lead landers by a policy under control noise; each has its own dispersion, drawn anew at every step."""
+        worlds = _world(np.concatenate(arrays) for arrays in zip(*map(_checked, starts), strict=True))
+        led, N = blank(self, len(starts), steps), len(starts)
+        led.observations[:, 0] = [self.observe(state) for state in starts]
+        epsilon = disturbances(seed, steps, N, self.control_dim, noise)
+        dispersion = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, (steps, N, 2))
+        return lead_worlds(worlds, led, policy, epsilon, dispersion, np.float32(self.gravity), self.threads)
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> LanderState:
         """Read the state of a running environment through Box2D's public interface, without touching it.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhirl.simulators.box2d.engines import fire_engines
 from rhirl.simulators.box2d.frames import Frame, frame_of
-from rhirl.simulators.box2d.ground import make_ground
+from rhirl.simulators.box2d.ground import make_grounds
 from rhirl.simulators.box2d.scene import BODIES, LANDER, SCALE, VIEW_H, VIEW_W
 from rhirl.simulators.box2d.settings import kernel, outer_kernel
 from rhirl.simulators.box2d.state import (
@@ -49,14 +49,14 @@ def simulate(
     observations: NDArray[np.float32],
     sources: int = _SOURCES,
 ) -> None:
-    """Advance n ≤ 32 worlds over the same ground by K steps, in place.
+    """Advance n ≤ 32 worlds by K steps, in place.
 
     controls and dispersion: (n, K, 2), in [-1, 1]; force: (2,), on the lander during every step; observations:
     (n, K + 1, 8), filled in, the first before any step.
     """
     n, K, _ = controls.shape
     scratch = make_scratch()
-    ground = make_ground(worlds.terrain[0])
+    grounds = make_grounds(worlds.terrain)
     for lane in range(n):
         world = one_of(worlds, lane)
         for body in range(BODIES):
@@ -67,7 +67,7 @@ def simulate(
             main, side = np.float64(controls[lane, k, 0]), np.float64(controls[lane, k, 1])
             noise_0, noise_1 = dispersion[lane, k, 0], dispersion[lane, k, 1]
             fire_engines(one_of(worlds, lane), scratch, lane, main, side, noise_0, noise_1)
-        step_worlds(worlds, ground, scratch, n, gravity, force[0], force[1])
+        step_worlds(worlds, grounds, scratch, n, gravity, force[0], force[1])
         for lane in range(n):
             _observe(one_of(worlds, lane), frame_at(scratch, lane, LANDER), observations[lane, k + 1])
 

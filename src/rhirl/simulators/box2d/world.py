@@ -17,12 +17,15 @@ F = np.float32
 
 @kernel
 def step_worlds(
-    worlds: World, ground: NDArray[np.float32], scratch: Scratch, n: int, gravity: F, force_x: F, force_y: F
+    worlds: World, grounds: NDArray[np.float32], scratch: Scratch, n: int, gravity: F, force_x: F, force_y: F
 ) -> None:
-    """Advance lanes 0 to n - 1 by 0.02 s; the force acts on the lander's centre during this step only."""
+    """Advance lanes 0 to n - 1 by 0.02 s; the force acts on the lander's centre during this step only.
+
+    grounds: (n, 11, 10), what each lane stands on.
+    """
     for lane in range(n):
         world = one_of(worlds, lane)
-        update_contacts(world, ground, scratch, lane)
+        update_contacts(world, grounds[lane], scratch, lane)
         if _is_awake(world):
             prepare_island(world, scratch, lane, gravity, force_x, force_y)
         else:
@@ -38,8 +41,8 @@ def step_worlds(
                 follow(world, scratch, lane, LEFT),
                 follow(world, scratch, lane, RIGHT),
             )
-            find_contacts(world, ground, moved)
-            solve_impacts(world, ground, scratch, lane)
+            find_contacts(world, grounds[lane], moved)
+            solve_impacts(world, grounds[lane], scratch, lane)
 
 
 @kernel
