@@ -13,9 +13,10 @@ import pytest
 from conftest import SETTINGS
 from rhirl.costs import MLP, Cost, normaliser_of
 from rhirl.demos import Metadata, from_episodes
-from rhirl.experiments import RunDirectory, train
+from rhirl.experiments import RunDirectory, RunError, evaluate_run, train
 from rhirl.experiments.plan import plan_run
 from rhirl.experiments.rehearse import Rehearsal
+from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.train import Progress
 from rhirl.learning import Config
 from rhirl.rl import Actor, Policy, to_numpy
@@ -130,6 +131,38 @@ def test_a_quiet_run_has_nothing_to_rehearse(tmp_path: Path, small: None, monkey
     assert shown[0].iteration < shown[0].iterations
     assert shown[-1].iteration == shown[-1].iterations
     assert learner.iteration == config.hyper["iterations"]
+
+
+def test_a_quiet_costs_proposal_rehearses_under_other_noise(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rhirl.experiments.reoptimise.ROUNDS", 2)
+    config = plan_run("hopper", noise=0.0, episodes=2, overrides=REHEARSED[:-1], evaluations=0)
+    learned = RunDirectory(tmp_path / "quiet")
+    train(learned, config)
+    anew = reoptimise(learned, 0.5)
+    asked = anew.config()
+    # Under 0.5, from demonstrations of 0: none of the other noise is ever seen.
+    assert (asked.method, asked.noise, asked.shown) == ("rehearse", 0.5, 0.0)
+    assert anew.path == learned.path / "reoptimised" / "noise0.5"
+    assert anew.cost.read_bytes() == learned.cost.read_bytes()
+    assert anew.policy.read_bytes() != learned.policy.read_bytes()
+    last = anew.read_metrics()[-1]
+    assert (last["iteration"], last["steps/executed"]) == (2, 0)
+    assert last["steps/simulated"] > 0
+    result = evaluate_run(learned, episodes=2, noise=0.5, policy=anew)
+    assert (result["reoptimised"], result["learned_at_noise"], result["noise"]) == (True, 0.0, 0.5)
+    # What was cut short goes on exactly: the first round's checkpoint leads to the same policy.
+    before = anew.policy.read_bytes()
+    (anew.checkpoints / f"{2:010d}.safetensors").unlink()
+    assert reoptimise(learned, 0.5).policy.read_bytes() == before
+
+
+def test_without_a_proposal_there_is_nothing_to_rehearse(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.begin(plan_run("pendulum"), {})
+    with pytest.raises(RunError, match="plans anew anyway"):
+        reoptimise(run, 0.5)
 
 
 def test_rehearsals_need_to_know_when_a_loss_counts() -> None:

@@ -298,3 +298,25 @@ def test_the_whole_wrapped_environment_can_be_read() -> None:
     env = gymnasium.make("LunarLander-v3", continuous=True)
     x, _ = env.reset(seed=7)
     np.testing.assert_allclose(SIMULATOR.observe(SIMULATOR.snapshot(env)), x, atol=ROUNDING, rtol=0)
+
+
+def test_many_landers_are_led_as_their_steps_lead_each() -> None:
+    simulator, steps, seed = LunarLanderSimulator(threads=2), 130, 3
+    starts = [simulator.reset(i) for i in range(40)]
+
+    def policy(x: NDArray[Any]) -> NDArray[np.float32]:
+        return np.stack([-2.0 * x[..., 3] - 0.4, x[..., 4]], -1).astype(np.float32)
+
+    led = simulator.lead(starts, policy, 0.5, steps, seed)
+    dispersion = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, (steps, len(starts), 2))
+    assert 0 < (led.lasted < steps).sum() < len(starts)
+    for i in (int(led.lasted.argmin()), int(led.lasted.argmax()), 5):
+        state = starts[i]
+        for k in range(int(led.lasted[i])):
+            state = simulator.step(state, led.controls[i, k], dispersion=dispersion[k, i])
+            np.testing.assert_array_equal(simulator.observe(state), led.observations[i, k + 1])
+        if led.lasted[i] < steps:
+            last = simulator.step(state, led.controls[i, k + 1], dispersion=dispersion[k + 1, i])
+            assert simulator.lost(last)
+    alone = LunarLanderSimulator(threads=1).lead(starts, policy, 0.5, steps, seed)
+    np.testing.assert_array_equal(alone.observations, led.observations)

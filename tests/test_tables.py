@@ -78,6 +78,19 @@ def test_table_2_takes_a_rivals_cost_with_a_new_policy_and_never_with_the_old_on
     assert entry(make_table(2, root), "hopper", "firl", 0.2).ratio is None
 
 
+def test_a_cost_whose_proposal_rehearsed_is_a_row_of_table_2_beside_the_one_that_plans_anew(root: Path) -> None:
+    run = write_result(root, "hopper", "rhirl", 7, {0.0: 90.0, 0.5: 30.0})
+    planned = run.path / "eval/noise0.5-seed7.json"
+    rehearsed = json.loads(planned.read_text()) | {"reoptimised": True, "return_mean": 75.0}
+    planned.with_name("noise0.5-seed7-reoptimised.json").write_text(json.dumps(rehearsed))
+    before = entry(make_table(2, root), "hopper", "rhirl", 0.5)
+    found = entry(make_table(2, root), "hopper", "rhirl-rehearsed", 0.5)
+    assert (found.seeds, found.ratio, found.paper_ratio) == (1, 0.75, before.paper_ratio)
+    names = [(cell.task, cell.method) for cell in make_table(2, root).cells]
+    assert names.index(("hopper", "rhirl-rehearsed")) == names.index(("hopper", "firl")) - 1
+    assert "rhirl-rehearsed" not in {cell.method for cell in make_table(1, root).cells}
+
+
 def test_summaries_pool_tasks_and_compare_with_every_rival(root: Path) -> None:
     summaries = {(s.method, s.noise): s for s in make_table(1, root).summaries}
     rival = summaries["firl", 0.0]
@@ -152,6 +165,13 @@ def test_the_committed_results_of_three_seeds_give_the_published_numbers(
 def test_a_landers_cost_learned_without_noise_is_planned_with_amid_noise(noise: float, ratio: float) -> None:
     found = entry(make_table(2, COMMITTED), "lunar_lander", "rhirl", noise)
     assert (found.seeds, round(found.ratio or 0, 3)) == (3, ratio)
+
+
+@pytest.mark.parametrize(("noise", "ratio"), [(0.2, 0.891), (0.5, 0.795)])
+def test_a_hoppers_cost_learned_without_noise_serves_a_proposal_that_rehearses(noise: float, ratio: float) -> None:
+    found = entry(make_table(2, COMMITTED), "hopper", "rhirl-rehearsed", noise)
+    assert found.seeds == 3
+    assert found.ratio == pytest.approx(ratio, abs=1e-3)
 
 
 def test_json_keeps_the_contract(root: Path, capsys: Captured) -> None:

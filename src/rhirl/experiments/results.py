@@ -15,6 +15,9 @@ from rhirl.experiments.cells import needs_new_policy
 from rhirl.experiments.run import RunDirectory
 from rhirl.tasks import TASKS
 
+OURS, REHEARSED = "rhirl", "-rehearsed"
+"""RHIRL plans anew under other noise; where its proposal rehearsed there first, that is a row of its own."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -61,12 +64,13 @@ def _results(run: RunDirectory) -> Iterator[Result]:
     calm = next((one["expert_return"] for one in own if one["noise"] == 0), None)
     method = label(run).partition("-")[0]
     for one in own:
-        if one.get("reoptimised", False) != needs_new_policy(method, one["learned_at_noise"], one["noise"]):
+        anew = one.get("reoptimised", False)
+        if method != OURS and anew != needs_new_policy(method, one["learned_at_noise"], one["noise"]):
             continue  # a rival's old policy under new noise, which is not what the paper asks
         task = TASKS.get(one["task"])
         yield Result(
             run.path.parts[-4],
-            label(run),
+            label(run) + (REHEARSED if method == OURS and anew else ""),
             one["noise"],
             one["learned_at_noise"],
             one["run_seed"],

@@ -9,7 +9,7 @@ Table 2: learned without noise, acting under noise; ratio to the expert without 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import read_spec
 from rhirl.experiments.paper_table2 import transferred_ratio
-from rhirl.experiments.results import Result, read_results
+from rhirl.experiments.results import OURS, REHEARSED, Result, read_results
 from rhirl.experiments.statistics import interval, pooled_iqm, probability_of_improvement
 from rhirl.tasks import get_task
 
@@ -32,7 +32,6 @@ Key = tuple[str, str, float]
 """Task, method (with preset and variant), noise acted under."""
 Ratios = NDArray[np.float64]
 NOTHING: Ratios = np.zeros(0)
-OURS = "rhirl"
 NAMES = {
     "rhirl": "RHIRL",
     "firl": "f-IRL",
@@ -40,6 +39,7 @@ NAMES = {
     "gail": "GAIL",
     "bc": "BC",
     "rhirl-paper": "RHIRL, `paper` preset",
+    "rhirl-rehearsed": "RHIRL, rehearsed",
 }
 
 
@@ -119,13 +119,13 @@ def tabulate(
         title: What it shows.
         transferred: Whether costs act under other noise than they were learned under, as in table 2.
     """
-    keys = _keys(cells)
     learned = {(cell.task, cell.label, cell.noise) for cell in cells}
+    keys = _keys(cells, {(r.task, r.label, r.noise) for r in results if transferred and _rehearsed(r, learned)})
     values: defaultdict[Key, list[float]] = defaultdict(list)
     found: defaultdict[Key, list[Result]] = defaultdict(list)
     for result in results:
         value = result.calm_ratio if transferred else result.ratio
-        belongs = (result.task, result.label, result.learned_at) in learned
+        belongs = (result.task, result.label.removesuffix(REHEARSED), result.learned_at) in learned
         if belongs and value is not None and (transferred or result.noise == result.learned_at):
             key = result.task, result.label, result.noise
             values[key].append(value)
@@ -135,11 +135,21 @@ def tabulate(
     return Table(name, title, entries, tuple(_summaries(ratios)))
 
 
-def _keys(cells: Sequence[Cell]) -> list[Key]:
-    """List (task, method, σ): by task as the paper does, then method, then noise."""
+def _rehearsed(result: Result, learned: Set[Key]) -> bool:
+    own = result.label.removesuffix(REHEARSED)
+    return own != result.label and (result.task, own, result.learned_at) in learned
+
+
+def _keys(cells: Sequence[Cell], rehearsed: Set[Key]) -> list[Key]:
+    """List (task, method, σ): by task as the paper does, then method, then noise; who rehearsed behind its own."""
     keys = {(cell.task, cell.label, level) for cell in cells for level in cell.levels or (cell.noise,)}
     tasks, labels = (list(dict.fromkeys(getattr(cell, name) for cell in cells)) for name in ("task", "label"))
-    return sorted(keys, key=lambda key: (tasks.index(key[0]), labels.index(key[1]), key[2]))
+
+    def place(key: Key) -> tuple[int, int, str, float]:
+        task, label, noise = key
+        return tasks.index(task), labels.index(label.removesuffix(REHEARSED)), label, noise
+
+    return sorted(keys | rehearsed, key=place)
 
 
 def _entry(key: Key, ratios: Ratios, results: Sequence[Result], transferred: bool) -> Entry:

@@ -136,4 +136,4 @@ def _resume(run: RunDirectory, learner: Learner, warn: Callable[[str], None]) ->
     for error in refused:
         warn(f"{error}; using {path.name} instead")
     learner.restore(state)
-    run.rewind_metrics(int(state.iteration))
+    run.rewind_metrics(learner.iteration)

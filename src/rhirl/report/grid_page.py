@@ -12,10 +12,10 @@ from rhirl.atomic import write_atomically
 from rhirl.experiments.cells import Cell
 from rhirl.experiments.estimates import in_words, took
 from rhirl.experiments.grid_specs import Spec
-from rhirl.experiments.results import Result, read_results
+from rhirl.experiments.results import OURS, Result, read_results
 from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.table_formats import SUMMARY, entry_texts, summary_row
-from rhirl.experiments.tables import NAMES, OURS, Table, tabulate
+from rhirl.experiments.tables import NAMES, Table, tabulate
 from rhirl.report.curves import AXES, learning_curves
 from rhirl.report.figures import data_uri, png
 from rhirl.report.motion import film
