@@ -146,7 +146,7 @@ def evaluate(
         episodes: How many episodes.
         noise: Standard deviation of the control noise; by default that of the run.
         seed: Which block of evaluation seeds.
-        reoptimise: First optimise a policy anew for the learned cost, under this noise (firl, airl; rhirl rehearses).
+        reoptimise: First optimise a policy anew for the learned cost, under this noise; rhirl rehearses.
         workers: Processes that share the episodes, a core to each; the returns stay the same.
         json: Print one JSON document on standard output.
     """
