@@ -27,8 +27,8 @@ CONFIGS: dict[str, type[Any]] = {
     "reoptimise": ImitationConfig,
 }
 
-STEPS = {"pendulum": 40_000, "lunar_lander": 300_000, "hopper": 1_000_000, "walker2d": 1_000_000}
-"""Environment steps by task; three million for Ant."""
+STEPS = {"pendulum": 40_000, "lunar_lander": 300_000}
+"""Environment steps by task; a million on the others."""
 SMALL = {"hidden": (64, 64), "learning_rate": 1e-3, "envs": 8, "round_steps": 16, "random_steps": 1_000}
 LANDER = {"layer_norm": True, "envs": 8, "round_steps": 32, "update_ratio": 0.5, "random_steps": 5_000}
 LOCOMOTION = {"layer_norm": True, "envs": 16, "round_steps": 32, "update_ratio": 0.5, "random_steps": 10_000}
@@ -62,7 +62,7 @@ def presets(method: str, task: str) -> Mapping[str, Settings]:
     if method == "bc":
         published = {"hidden": hidden, "lr": 1e-3, "weight_decay": 0.0, "batch": 1000, "epochs": 10_000}
         return {"default": {**METHODS["bc"]}, "paper": published}
-    common = {"steps": STEPS.get(task, 3_000_000), "hidden": hidden}
+    common = {"steps": STEPS.get(task, 1_000_000), "hidden": hidden}
     default = {**common, "sac": SAC.get(task, LOCOMOTION), **METHODS[method]}
     if method == "airl" and task != "pendulum":
         default |= {**TERMINATING_AIRL, "sac": {**default["sac"], "temperature": 1.0}}
