@@ -15,11 +15,10 @@ from pathlib import Path
 import jax
 import tyro
 
-from rhirl.experiments.hardware import hardware
 from rhirl.experiments.presets import configure
 from rhirl.experiments.proposal import untrained_proposal
-from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
+from rhirl.machine import hardware, surroundings
 from rhirl.tasks import get_task
 
 TARGET = Path(__file__).parent.parent / "src/rhirl/experiments/grids/speeds.json"

@@ -17,16 +17,15 @@ from pathlib import Path
 import pytest
 
 from rhirl.cli import main
-from rhirl.experiments import hardware
 from rhirl.experiments.cells import Cell, run_cell
 from rhirl.experiments.engines import Ended, InTurn
 from rhirl.experiments.fingerprint import fingerprint
 from rhirl.experiments.grid import DEATHS, check, run_grid
 from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.hardware import claim_cores, thread_environment
 from rhirl.experiments.interrupt import StoppedError
 from rhirl.experiments.progress import Watch, read_progress
 from rhirl.experiments.run import RunDirectory, RunError
+from rhirl.machine import claim_cores, cores, thread_environment
 
 CELLS = read_spec("smoke").cells
 FIRST = CELLS[0]
@@ -287,7 +286,7 @@ def test_every_thread_count_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cores_are_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
         "import os, runpy, subprocess, sys\n"
-        f"mine = runpy.run_path({hardware.__file__!r})['claim_cores'](1)\n"
+        f"mine = runpy.run_path({cores.__file__!r})['claim_cores'](1)\n"
         "assert list(os.sched_getaffinity(0)) == mine\n"
         "print(*mine, flush=True)\n"
         "os.sched_setaffinity(0, range(os.cpu_count()))\n"
