@@ -16,9 +16,9 @@ import jax
 import tyro
 
 from rhirl.experiments.presets import configure
-from rhirl.experiments.proposal import untrained_proposal
 from rhirl.learning import RHIRL
 from rhirl.machine import hardware, surroundings
+from rhirl.proposals import untrained_proposal
 from rhirl.tasks import get_task
 
 TARGET = Path(__file__).parent.parent / "src/rhirl/experiments/grids/speeds.json"

@@ -22,11 +22,11 @@ from rhirl.experiments.cells import Cell
 from rhirl.experiments.grid_specs import BUILT_IN
 from rhirl.experiments.presets import configure
 from rhirl.experiments.progress import Seen
-from rhirl.experiments.rehearse import STEPS
 from rhirl.experiments.results import curve
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.learning.danger import SPAN, SYSTEMS
+from rhirl.proposals.rehearsal import STEPS
 from rhirl.tasks import get_task
 
 LED = 16
