@@ -32,9 +32,8 @@ import tyro
 
 from rhirl.atomic import write_atomically
 from rhirl.experiments import RunDirectory, train
-from rhirl.experiments.cells import Cell
 from rhirl.experiments.evaluate import episode_return, keep_evaluation, scores, yardstick
-from rhirl.experiments.grid_specs import read_spec
+from rhirl.experiments.grid import Cell, read_spec
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import build
 from rhirl.experiments.seeds import EVALUATION, VALIDATION, episode_seeds

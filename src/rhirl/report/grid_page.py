@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rhirl.atomic import write_atomically
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.estimates import in_words, took
-from rhirl.experiments.grid_specs import Spec
-from rhirl.experiments.results import OURS, Result, read_results
+from rhirl.experiments.grid import Cell, Spec
+from rhirl.experiments.grid.estimates import in_words, took
+from rhirl.experiments.grid.results import OURS, Result, read_results
 from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.table_formats import SUMMARY, entry_texts, summary_row
 from rhirl.experiments.tables import NAMES, Table, tabulate

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from rhirl.experiments.evaluate import evaluate_run
+from rhirl.experiments.grid.progress import STAGES, STARTING, Watch
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.plan import plan_run
-from rhirl.experiments.progress import STAGES, STARTING, Watch
 from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.train import Progress, train
