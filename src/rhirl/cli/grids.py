@@ -95,8 +95,7 @@ def table(
         latex: Short for --format latex.
         json: Print one JSON document on standard output.
     """
-    from rhirl.experiments.table_formats import FORMATS
-    from rhirl.experiments.tables import make_table
+    from rhirl.experiments.tables import FORMATS, make_table
 
     made = make_table(number, results)
     if json:

@@ -13,8 +13,7 @@ from rhirl.experiments.grid import Cell, Spec
 from rhirl.experiments.grid.estimates import in_words, took
 from rhirl.experiments.grid.results import OURS, Result, read_results
 from rhirl.experiments.run import RunDirectory
-from rhirl.experiments.table_formats import SUMMARY, entry_texts, summary_row
-from rhirl.experiments.tables import NAMES, Table, tabulate
+from rhirl.experiments.tables import NAMES, SUMMARY, Table, entry_texts, summary_row, tabulate
 from rhirl.report.curves import AXES, learning_curves
 from rhirl.report.figures import data_uri, png
 from rhirl.report.motion import film

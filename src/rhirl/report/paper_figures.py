@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 
 from rhirl.experiments.grid import Cell, read_spec
 from rhirl.experiments.grid.results import curve, find_runs, label, last_point, read_results
-from rhirl.experiments.statistics import interval, pooled_iqm
-from rhirl.experiments.tables import NAMES
+from rhirl.experiments.tables import NAMES, interval, pooled_iqm
 from rhirl.report.curves import COLORS, Curve, empty, learning_curves
 from rhirl.report.figures import EXPERT, MUTED, STYLE
 

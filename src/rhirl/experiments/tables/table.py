@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from rhirl.experiments.grid import Cell, read_spec
 from rhirl.experiments.grid.results import OURS, REHEARSED, Result, read_results
-from rhirl.experiments.paper_table2 import transferred_ratio
-from rhirl.experiments.statistics import interval, pooled_iqm, probability_of_improvement
+from rhirl.experiments.tables.paper import transferred_ratio
+from rhirl.experiments.tables.statistics import interval, pooled_iqm, probability_of_improvement
 from rhirl.tasks import get_task
 
 TITLES = {
