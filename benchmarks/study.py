@@ -18,7 +18,7 @@ import tyro
 
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
-from rhirl.experiments.ours import planning_agent
+from rhirl.experiments.methods.ours import planning_agent
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure, to_dict
 from rhirl.experiments.seeds import VALIDATION, episode_seeds

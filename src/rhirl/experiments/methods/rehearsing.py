@@ -17,8 +17,8 @@ import numpy as np
 from rhirl.costs import load_cost
 from rhirl.demos import Demonstrations
 from rhirl.experiments.agents import PolicyAgent, about
-from rhirl.experiments.learner import Line, means
-from rhirl.experiments.ours import WORDS, load_explained
+from rhirl.experiments.methods.learner import Line, means
+from rhirl.experiments.methods.ours import WORDS, load_explained
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
 from rhirl.proposals import Apprentice, Rehearsal, Rehearsed, Report

@@ -13,7 +13,7 @@ from rhirl.atomic import write_atomically
 from rhirl.costs import Cost, Network, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, about
-from rhirl.experiments.learner import Line, means
+from rhirl.experiments.methods.learner import Line, means
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import (
     RHIRL,
