@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from rhirl.atomic import write_atomically
 from rhirl.demos import Agent, run_episode
 from rhirl.experiments.evaluate import load_agent
-from rhirl.experiments.run import RunDirectory, surroundings
+from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
+from rhirl.machine import surroundings
 
 RESULTS = Path(__file__).parent.parent / "results"
 DRIVES = ((0, 1), (0, 2), (0, 16), (1, 6), (1, 11))

@@ -23,7 +23,7 @@ import numpy as np
 import tyro
 from numpy.typing import NDArray
 
-from rhirl.experiments.run import surroundings
+from rhirl.machine import surroundings
 from rhirl.simulators.car.render import View, frames
 from rhirl.simulators.car.render_indicators import SCORE
 from rhirl.simulators.car.track import make_track

@@ -27,8 +27,8 @@ from jax import Array
 
 from rhirl.costs import CNN, Cost, Pixels
 from rhirl.demos import Metadata, from_episodes
-from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL, Config, Controller
+from rhirl.machine import surroundings
 from rhirl.planning import Planner
 from rhirl.simulators.car.render import View
 from rhirl.simulators.car_racing import CarRacingSimulator

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from rhirl.demos import Agent, run_episode
 from rhirl.experiments.agents import expert_agent
-from rhirl.experiments.error_growth import exponent_interval, growth_exponent, summed_error, wasserstein
 from rhirl.experiments.evaluate import load_agent
-from rhirl.experiments.run import RunDirectory, surroundings
+from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
+from rhirl.experiments.tables.error_growth import exponent_interval, growth_exponent, summed_error, wasserstein
+from rhirl.machine import surroundings
 from rhirl.tasks import Task, get_task
 
 RESULTS = Path(__file__).parent.parent / "results"

@@ -19,8 +19,8 @@ import tyro
 
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
-from rhirl.experiments.run import surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
+from rhirl.machine import surroundings
 from rhirl.simulators.mujoco_engine import INTEGRATORS
 from rhirl.tasks import get_task
 

@@ -19,9 +19,9 @@ import numpy as np
 import tyro
 
 from rhirl.experiments.plan import find_demos
-from rhirl.experiments.proposal import TRUSTED
-from rhirl.experiments.run import surroundings
 from rhirl.learning import explain
+from rhirl.machine import surroundings
+from rhirl.proposals.apprentice import TRUSTED
 from rhirl.simulators import InvertibleSimulator
 from rhirl.tasks import get_task
 

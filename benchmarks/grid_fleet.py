@@ -32,16 +32,15 @@ import tyro
 
 from rhirl.atomic import write_atomically
 from rhirl.experiments import RunDirectory, train
-from rhirl.experiments.cells import Cell
 from rhirl.experiments.evaluate import episode_return, keep_evaluation, scores, yardstick
-from rhirl.experiments.explanations import explanation
-from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.hardware import claim_cores, hardware, thread_environment
+from rhirl.experiments.grid import Cell, read_spec
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import build
 from rhirl.experiments.seeds import EVALUATION, VALIDATION, episode_seeds
 from rhirl.experiments.train import EVALUATION_EPISODES, Progress
 from rhirl.learning import Config
+from rhirl.machine import claim_cores, hardware, thread_environment
+from rhirl.proposals import explanation
 from rhirl.tasks import get_task
 
 SNAPSHOTS = 5

@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 taskset --cpu-list 0 python benchmarks/model_speeds.py
 
 Time is the process's own (CPU seconds), so that a busy machine does not matter; control steps are those of a task's
-default preset, learning included. Writes src/rhirl/experiments/grids/speeds.json.
+default preset, learning included. Writes src/rhirl/experiments/grid/built_in/speeds.json.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from pathlib import Path
 import jax
 import tyro
 
-from rhirl.experiments.hardware import hardware
 from rhirl.experiments.presets import configure
-from rhirl.experiments.proposal import untrained_proposal
-from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
+from rhirl.machine import hardware, surroundings
+from rhirl.proposals import untrained_proposal
 from rhirl.tasks import get_task
 
-TARGET = Path(__file__).parent.parent / "src/rhirl/experiments/grids/speeds.json"
+TARGET = Path(__file__).parent.parent / "src/rhirl/experiments/grid/built_in/speeds.json"
 
 
 TASKS = ("pendulum", "windy_pendulum", "lunar_lander", "hopper", "walker2d", "ant", "car_racing")

@@ -16,8 +16,8 @@ import tyro
 from rhirl.demos import Agent
 from rhirl.experiments.agents import RandomAgent, expert_agent
 from rhirl.experiments.evaluate import evaluate
-from rhirl.experiments.run import surroundings
 from rhirl.experiments.seeds import REFERENCE, episode_seeds
+from rhirl.machine import surroundings
 from rhirl.tasks import get_task
 
 ROOT = Path(__file__).parent.parent

@@ -24,12 +24,13 @@ from rhirl.experiments.agents import PolicyAgent
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import Yardstick, evaluate, scores, yardstick
 from rhirl.experiments.methods import get_method
+from rhirl.experiments.methods.rivals import Imitating
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import build
-from rhirl.experiments.rivals import Imitating
-from rhirl.experiments.run import RunConfig, surroundings
+from rhirl.experiments.run import RunConfig
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
 from rhirl.experiments.train import EVALUATION_EPISODES, LOG_EVERY
+from rhirl.machine import surroundings
 from rhirl.rl import Policy, to_numpy
 from rhirl.rl.replay import insert
 from rhirl.tasks import get_task

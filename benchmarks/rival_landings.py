@@ -23,8 +23,9 @@ from rhirl.costs import load_cost
 from rhirl.demos import Agent, run_episode
 from rhirl.experiments.agents import expert_agent
 from rhirl.experiments.evaluate import load_agent
-from rhirl.experiments.run import RunDirectory, surroundings
+from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
+from rhirl.machine import surroundings
 from rhirl.tasks import get_task
 
 RESULTS = Path(__file__).parent.parent / "results"

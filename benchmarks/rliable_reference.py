@@ -1,4 +1,4 @@
-"""Let rliable compute what `rhirl.experiments.statistics` computes, for the test that compares the two.
+"""Let rliable compute what `rhirl.experiments.tables.statistics` computes, for the test that compares the two.
 
 rliable 1.2 needs arch 7, which does not import beside pandas 3; it therefore gets an environment of its own:
 

@@ -18,13 +18,13 @@ import tyro
 
 from rhirl.demos import run_episode
 from rhirl.experiments.agents import expert_agent
-from rhirl.experiments.ours import planning_agent
+from rhirl.experiments.methods.ours import planning_agent
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure, to_dict
-from rhirl.experiments.proposal import learn_proposal
-from rhirl.experiments.run import surroundings
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
 from rhirl.learning import RHIRL
+from rhirl.machine import surroundings
+from rhirl.proposals import learn_proposal
 from rhirl.tasks import get_task
 
 RESULTS = Path(__file__).parent.parent / "results/studies"

@@ -27,10 +27,10 @@ from rhirl.demos import DemonstrationError, load_demos, write_demos
 from rhirl.experiments import RunDirectory, RunError, train
 from rhirl.experiments.checkpoint import checkpoints
 from rhirl.experiments.methods import METHODS, get_method
+from rhirl.experiments.methods.rivals import make_system
 from rhirl.experiments.plan import plan_run
 from rhirl.experiments.presets import build, choose, to_dict
 from rhirl.experiments.reoptimise import reoptimise
-from rhirl.experiments.rivals import make_system
 from rhirl.experiments.train import Progress
 from rhirl.rl import Policy, SACConfig
 from rhirl.tasks import TASKS

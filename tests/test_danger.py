@@ -201,7 +201,7 @@ def test_danger_is_as_old_as_the_cost_that_tells_who_goes_astray(
     config = plan_run("hopper", noise=0.5, episodes=2, overrides=settings, evaluations=0)
     learner: Any = train(RunDirectory(tmp_path / "noisy"), config)
     costs: list[Any] = []
-    monkeypatch.setattr("rhirl.experiments.ours.learn_danger", lambda *_, cost, **__: costs.append(cost))
+    monkeypatch.setattr("rhirl.experiments.methods.ours.learn_danger", lambda *_, cost, **__: costs.append(cost))
     learner.danger()  # nothing is new since the end of the run
     assert costs == []
     learner.rhirl.step()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rhirl.experiments.error_growth import exponent_interval, growth_exponent, summed_error, wasserstein
+from rhirl.experiments.tables.error_growth import exponent_interval, growth_exponent, summed_error, wasserstein
 
 T = 30
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rhirl.demos import Demonstrations
-from rhirl.experiments import explanations
-from rhirl.experiments.explanations import digest, explanation, folder
-from rhirl.experiments.proposal import explain_demos
+from rhirl.proposals import explanations
+from rhirl.proposals.apprentice import explain_demos
+from rhirl.proposals.explanations import digest, explanation, folder
 from rhirl.tasks import get_task
 
 PENDULUM = get_task("pendulum")

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from grid_results import write_curve, write_result
 from rhirl.cli import main
-from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.results import curve
+from rhirl.experiments.grid import read_spec
+from rhirl.experiments.grid.results import curve
 from rhirl.report.curves import over_seeds
 from rhirl.report.paper_figures import FIGURES
 

@@ -17,16 +17,15 @@ from pathlib import Path
 import pytest
 
 from rhirl.cli import main
-from rhirl.experiments import hardware
-from rhirl.experiments.cells import Cell, run_cell
-from rhirl.experiments.engines import Ended, InTurn
 from rhirl.experiments.fingerprint import fingerprint
-from rhirl.experiments.grid import DEATHS, check, run_grid
-from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.hardware import claim_cores, thread_environment
+from rhirl.experiments.grid import read_spec
+from rhirl.experiments.grid.cells import Cell, run_cell
+from rhirl.experiments.grid.engines import Ended, InTurn
+from rhirl.experiments.grid.progress import Watch, read_progress
+from rhirl.experiments.grid.schedule import DEATHS, check, run_grid
 from rhirl.experiments.interrupt import StoppedError
-from rhirl.experiments.progress import Watch, read_progress
 from rhirl.experiments.run import RunDirectory, RunError
+from rhirl.machine import claim_cores, cores, thread_environment
 
 CELLS = read_spec("smoke").cells
 FIRST = CELLS[0]
@@ -127,7 +126,7 @@ def test_a_finished_run_is_only_evaluated_where_that_is_missing(
     def train(*args: object, **kwargs: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(import_module("rhirl.experiments.cells"), "train", train)
+    monkeypatch.setattr(import_module("rhirl.experiments.grid.cells"), "train", train)
     timing = json.loads((straight / FIRST.folder / "timing.json").read_text())
     cell = replace(FIRST, levels=(0.0, 0.5))
     assert not cell.is_done(straight)
@@ -200,7 +199,7 @@ def test_a_failure_is_written_down_told_and_makes_the_command_fail(
     def train(*args: object, **kwargs: object) -> None:
         raise ArithmeticError("the sun was in my eyes")
 
-    monkeypatch.setattr(import_module("rhirl.experiments.cells"), "train", train)
+    monkeypatch.setattr(import_module("rhirl.experiments.grid.cells"), "train", train)
     with pytest.raises(SystemExit) as end:
         main(["grid", "smoke", "--out", str(tmp_path), "--seeds", "1", "--in-turn", "--retries", "1", "--json"])
     assert end.value.code == 1
@@ -221,7 +220,7 @@ def test_stopping_one_cell_on_request_stops_the_grid(
         begun.append(run.path)
         raise StoppedError("stopped at iteration 20 of 80; everything is saved")
 
-    monkeypatch.setattr(import_module("rhirl.experiments.cells"), "train", train)
+    monkeypatch.setattr(import_module("rhirl.experiments.grid.cells"), "train", train)
     with pytest.raises(SystemExit) as end:
         main(["grid", "smoke", "--out", str(tmp_path), "--in-turn"])
     assert end.value.code == 130
@@ -287,7 +286,7 @@ def test_every_thread_count_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cores_are_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
         "import os, runpy, subprocess, sys\n"
-        f"mine = runpy.run_path({hardware.__file__!r})['claim_cores'](1)\n"
+        f"mine = runpy.run_path({cores.__file__!r})['claim_cores'](1)\n"
         "assert list(os.sched_getaffinity(0)) == mine\n"
         "print(*mine, flush=True)\n"
         "os.sched_setaffinity(0, range(os.cpu_count()))\n"

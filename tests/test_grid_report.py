@@ -15,7 +15,7 @@ from PIL import Image
 
 from grid_results import write_curve, write_result
 from rhirl.cli import main
-from rhirl.experiments.grid_specs import Spec, read_spec
+from rhirl.experiments.grid import Spec, read_spec
 from rhirl.report.grid_page import write_grid_report
 
 SIZES = {"desk": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from grid_results import write_curve, write_result
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.engines import cell_from_json
-from rhirl.experiments.estimates import (
+from rhirl.experiments.grid import Cell
+from rhirl.experiments.grid.engines import cell_from_json
+from rhirl.experiments.grid.estimates import (
     EXACT,
     LED,
     durations,
@@ -21,8 +21,8 @@ from rhirl.experiments.estimates import (
     remaining,
     took,
 )
-from rhirl.experiments.grid_specs import SpecError, built_in_names, read_spec
-from rhirl.experiments.progress import Seen
+from rhirl.experiments.grid.progress import Seen
+from rhirl.experiments.grid.specs import SpecError, built_in_names, read_spec
 
 BLOCK = '[[runs]]\ntasks = ["pendulum"]\nmethods = ["rhirl"]\n'
 

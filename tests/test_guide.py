@@ -20,11 +20,11 @@ from rhirl.experiments import RunDirectory, train
 from rhirl.experiments.evaluate import load_agent
 from rhirl.experiments.plan import plan_run
 from rhirl.experiments.presets import configure
-from rhirl.experiments.proposal import Apprentice, learn_proposal
 from rhirl.learning import RHIRL, Config, Controller, Explained, Guide, explain
 from rhirl.learning.explain import explain_step, idle_in_the_middle, scale_of
 from rhirl.learning.objective import expert_windows
 from rhirl.planning import Planner, sample
+from rhirl.proposals import Apprentice, learn_proposal
 from rhirl.simulators import InvertibleSimulator
 from rhirl.simulators.jax import JaxSimulator
 from rhirl.simulators.lunar_lander import LunarLanderSimulator

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "rhirl"
-BELOW = {"planning", "costs", "simulators", "demos", "rl", "learning", "baselines", "tasks"}
+BELOW = {"planning", "costs", "simulators", "demos", "rl", "learning", "baselines", "tasks", "machine", "proposals"}
 EVERYBODY = {"atomic"}
 MAY_IMPORT: dict[str, set[str]] = {
     "atomic": set(),
@@ -21,37 +21,54 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learning": {"planning", "costs", "simulators", "demos"},
     "baselines": {"rl", "costs", "demos"},
     "tasks": {"simulators", "demos"},
+    "machine": {"simulators"},
+    "proposals": {"learning", "baselines", "rl", "costs", "demos", "simulators", "tasks", "machine"},
     "experiments": BELOW,
     "report": BELOW | {"experiments"},
     "cli": BELOW | {"experiments", "report"},
     "__init__": BELOW,
 }
+EXPERIMENTS = SOURCE / "experiments"
+INSIDE_EXPERIMENTS: dict[str, set[str]] = {
+    "": {"methods"},
+    "methods": set(),
+    "grid": {"methods"},
+    "tables": {"grid"},
+}
+"""Of the rooms inside it; what stands in none of them, all may import."""
 
 
 def room(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> Iterator[str]:
-    """The rooms of ours that a file imports, wherever in it the import stands."""
+def imported(path: Path) -> Iterator[str]:
+    """What of ours a file imports, by its full name, wherever in it the import stands."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names = [node.module or ""]
-            if node.module == "rhirl":
-                names = [f"rhirl.{alias.name}" for alias in node.names]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             continue
-        yield from (name.split(".")[1] for name in names if name.startswith("rhirl."))
+        yield from (name for name in names if name.startswith("rhirl."))
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_room_imports_only_what_it_may(path: Path) -> None:
     own = room(path)
     assert own in MAY_IMPORT, f"{own} is a new room: say here what it may import"
-    assert set(imported_rooms(path)) <= MAY_IMPORT[own] | {own} | EVERYBODY
+    assert {name.split(".")[1] for name in imported(path)} <= MAY_IMPORT[own] | {own} | EVERYBODY
+
+
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_inside_experiments_imports_flow_one_way_too(path: Path) -> None:
+    parts = path.relative_to(EXPERIMENTS).parts
+    own = parts[0] if len(parts) > 1 else ""
+    assert own in INSIDE_EXPERIMENTS, f"{own} is a new room: say here what it may import"
+    names = [name.split(".") for name in imported(path) if name.startswith("rhirl.experiments.")]
+    assert {name[2] for name in names} & INSIDE_EXPERIMENTS.keys() <= INSIDE_EXPERIMENTS[own] | {own}
 
 
 def test_the_table_has_no_circle() -> None:
@@ -71,6 +88,8 @@ def test_every_room_of_the_table_that_exists_is_checked() -> None:
         "demos",
         "learning",
         "tasks",
+        "machine",
+        "proposals",
         "experiments",
         "report",
         "cli",

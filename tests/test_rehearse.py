@@ -15,10 +15,10 @@ from rhirl.costs import MLP, Cost, normaliser_of
 from rhirl.demos import Metadata, from_episodes
 from rhirl.experiments import RunDirectory, RunError, evaluate_run, train
 from rhirl.experiments.plan import plan_run
-from rhirl.experiments.rehearse import Rehearsal
 from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.train import Progress
 from rhirl.learning import Config
+from rhirl.proposals import Rehearsal
 from rhirl.rl import Actor, Policy, to_numpy
 from rhirl.rl.ppo import Steps, advantages, control, log_likelihood, surrogate
 from rhirl.simulators.jax import JaxSimulator
@@ -71,7 +71,7 @@ RIDGE = JaxSimulator(
 
 
 def test_who_rehearses_learns_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rhirl.experiments.rehearse.STEPS", 3_000)
+    monkeypatch.setattr("rhirl.proposals.rehearsal.STEPS", 3_000)
     meta = Metadata("ridge", "ridge", 0.3, (0.0,), (0,), "nobody", {})
     demos = from_episodes([np.zeros((51, 1), np.float32)], meta, horizon=50)
     # A cost of nothing at all: what is left of the reward is to go on.
@@ -102,7 +102,7 @@ REHEARSED = (
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("STEPS", 200), ("UPDATES", 2), ("BATCH", 32), ("DEMONSTRATED", 8)):
-        monkeypatch.setattr(f"rhirl.experiments.rehearse.{name}", value)
+        monkeypatch.setattr(f"rhirl.proposals.rehearsal.{name}", value)
 
 
 def test_a_noisy_run_rehearses_in_the_end_and_goes_on_exactly_there(tmp_path: Path, small: None) -> None:
@@ -123,7 +123,7 @@ def test_a_noisy_run_rehearses_in_the_end_and_goes_on_exactly_there(tmp_path: Pa
 
 
 def test_a_quiet_run_has_nothing_to_rehearse(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rhirl.experiments.proposal.QUIET", 10.0)  # so few demonstrations make no clone that fits
+    monkeypatch.setattr("rhirl.proposals.apprentice.QUIET", 10.0)  # so few demonstrations make no clone that fits
     config = plan_run("hopper", noise=0.0, episodes=2, overrides=REHEARSED, evaluations=0)
     shown: list[Progress] = []
     learner: Any = train(RunDirectory(tmp_path / "quiet"), config, show=shown.append)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rhirl.experiments.statistics import (
+from rhirl.experiments.tables.statistics import (
     interquartile_mean,
     interval,
     pooled_iqm,

@@ -12,10 +12,10 @@ import pytest
 
 from grid_results import strict_json, write_result
 from rhirl.cli import main
-from rhirl.experiments.paper_table2 import RETURNS, transferred_ratio
-from rhirl.experiments.results import read_results
-from rhirl.experiments.table_formats import as_csv, latex, markdown
-from rhirl.experiments.tables import Entry, Table, make_table
+from rhirl.experiments.grid.results import read_results
+from rhirl.experiments.tables.formats import as_csv, latex, markdown
+from rhirl.experiments.tables.paper import RETURNS, transferred_ratio
+from rhirl.experiments.tables.table import Entry, Table, make_table
 from rhirl.tasks import TASKS
 
 COMMITTED = Path(__file__).parents[1] / "results/runs"

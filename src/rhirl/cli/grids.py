@@ -12,8 +12,7 @@ from tyro.conf import Positional, arg
 from rhirl.cli.output import Json, print_json, say
 
 if TYPE_CHECKING:
-    from rhirl.experiments.grid import Outcome
-    from rhirl.experiments.grid_specs import Spec
+    from rhirl.experiments.grid import Outcome, Spec
 
 SpecName = Annotated[str, arg(metavar="SPEC", help="A built-in grid, or a .toml file.")]
 Results = Annotated[Path, arg(help="The folder of runs to read.")]
@@ -52,10 +51,7 @@ def grid(
         in_turn: One run after the other in this process, without Ray.
         json: Print one JSON document on standard output.
     """
-    from rhirl.experiments.engines import InTurn, OnRay
-    from rhirl.experiments.grid import check, run_grid
-    from rhirl.experiments.grid_display import GridDisplay
-    from rhirl.experiments.grid_specs import read_spec
+    from rhirl.experiments.grid import GridDisplay, InTurn, OnRay, check, read_spec, run_grid
 
     chosen = read_spec(spec, seeds=seeds, out=out)
     in_the_way = check(chosen.cells, chosen.out)
@@ -99,8 +95,7 @@ def table(
         latex: Short for --format latex.
         json: Print one JSON document on standard output.
     """
-    from rhirl.experiments.table_formats import FORMATS
-    from rhirl.experiments.tables import make_table
+    from rhirl.experiments.tables import FORMATS, make_table
 
     made = make_table(number, results)
     if json:
@@ -149,7 +144,7 @@ def report(
         out: The page about a grid; by default runs/GRID/report.html.
         videos: Show the best run of each task in motion; takes an episode of planning each.
     """
-    from rhirl.experiments.grid_specs import is_spec, read_spec
+    from rhirl.experiments.grid import is_spec, read_spec
 
     if Path(what).is_dir() or not is_spec(what):
         from rhirl.cli import runs
@@ -164,7 +159,7 @@ def report(
 
 def _foretell(spec: Spec, at_a_time: int, json: bool) -> None:
     """Say what would run and how long it would take."""
-    from rhirl.experiments.estimates import durations, estimate, in_words
+    from rhirl.experiments.grid.estimates import durations, estimate, in_words
 
     open_cells = [cell for cell in spec.cells if not cell.is_done(spec.out)]
     known = durations(spec.cells, spec.out)

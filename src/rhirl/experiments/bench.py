@@ -14,9 +14,9 @@ import numpy as np
 
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure
-from rhirl.experiments.proposal import untrained_proposal
-from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL
+from rhirl.machine import surroundings
+from rhirl.proposals import untrained_proposal
 from rhirl.simulators.benchmark import measure
 from rhirl.tasks import get_task
 

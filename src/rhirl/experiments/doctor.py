@@ -13,8 +13,8 @@ import numpy as np
 from rhirl.demos import bundled_demos, load_demos, to_action
 from rhirl.demos.bundled import DATA
 from rhirl.demos.recordings import SUFFIX, read_recordings
-from rhirl.experiments.run import surroundings
 from rhirl.learning import RHIRL, Config
+from rhirl.machine import surroundings
 from rhirl.planning import Planner, weights
 from rhirl.tasks import TASKS, Task, get_task
 

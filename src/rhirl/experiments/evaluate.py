@@ -16,9 +16,9 @@ from rhirl.demos import Agent, run_episode
 from rhirl.experiments.agents import RandomAgent, expert_agent
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.presets import build
-from rhirl.experiments.run import RunDirectory, surroundings
+from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
-from rhirl.experiments.side_by_side import side_by_side
+from rhirl.machine import side_by_side, surroundings
 from rhirl.tasks import Task, get_task
 
 Progress = Callable[[int, float], None]

@@ -17,9 +17,10 @@ import numpy as np
 from rhirl.experiments.agents import PolicyAgent, about
 from rhirl.experiments.evaluate import evaluate
 from rhirl.experiments.interrupt import StoppedError, stop_requested
-from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
+from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.seeds import REFERENCE, VALIDATION, episode_seeds
 from rhirl.experiments.train import Progress
+from rhirl.machine import surroundings
 from rhirl.rl import SAC, Policy, SACConfig
 from rhirl.tasks import Task, get_task
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rhirl.experiments.run import surroundings
+from rhirl.machine import surroundings
 
 ABOUT_THE_MACHINE = {"timing.json", "meta.json"}
 

@@ -14,18 +14,13 @@ report.html         the report
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rhirl.atomic import write_atomically
-from rhirl.simulators.threads import usable_cores
-
-PACKAGES = ("rhirl", "jax", "equinox", "optax", "numpy", "numba", "gymnasium", "mujoco", "Box2D")
 
 
 class RunError(ValueError):
@@ -134,20 +129,3 @@ class RunDirectory:
         target = self.path / name
         write_atomically(target, (json.dumps(value, indent=1) + "\n").encode())
         return target
-
-
-def surroundings() -> dict[str, Any]:
-    """Describe what a run is done with: versions, processor, threads."""
-    return {
-        "versions": {name: version for name in PACKAGES if (version := _version(name)) is not None},
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "cores": usable_cores(),
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

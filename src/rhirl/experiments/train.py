@@ -16,12 +16,12 @@ from rhirl.demos import sha256
 from rhirl.experiments.checkpoint import latest, save_checkpoint
 from rhirl.experiments.evaluate import evaluate, scores, yardstick
 from rhirl.experiments.interrupt import StoppedError, stop_requested
-from rhirl.experiments.learner import Learner
-from rhirl.experiments.methods import get_method
+from rhirl.experiments.methods import Learner, get_method
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import build
-from rhirl.experiments.run import RunConfig, RunDirectory, RunError, surroundings
+from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.seeds import VALIDATION, episode_seeds
+from rhirl.machine import surroundings
 from rhirl.tasks import get_task
 
 LOG_EVERY = 20

@@ -36,7 +36,7 @@ class Guide:
         if proposal is None:
             raise ValueError(
                 f"guided={planner.guided:g} needs a proposal: pass one, such as the policy of "
-                "rhirl.experiments.proposal.learn_proposal, or set guided=0"
+                "rhirl.proposals.learn_proposal, or set guided=0"
             )
         return cls(simulator, proposal, planner.K)
 

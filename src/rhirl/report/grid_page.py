@@ -9,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rhirl.atomic import write_atomically
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.estimates import in_words, took
-from rhirl.experiments.grid_specs import Spec
-from rhirl.experiments.results import OURS, Result, read_results
+from rhirl.experiments.grid import Cell, Spec
+from rhirl.experiments.grid.estimates import in_words, took
+from rhirl.experiments.grid.results import OURS, Result, read_results
 from rhirl.experiments.run import RunDirectory
-from rhirl.experiments.table_formats import SUMMARY, entry_texts, summary_row
-from rhirl.experiments.tables import NAMES, Table, tabulate
+from rhirl.experiments.tables import NAMES, SUMMARY, Table, entry_texts, summary_row, tabulate
 from rhirl.report.curves import AXES, learning_curves
 from rhirl.report.figures import data_uri, png
 from rhirl.report.motion import film

@@ -18,11 +18,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.results import curve, find_runs, label, last_point, read_results
-from rhirl.experiments.statistics import interval, pooled_iqm
-from rhirl.experiments.tables import NAMES
+from rhirl.experiments.grid import Cell, read_spec
+from rhirl.experiments.grid.results import curve, find_runs, label, last_point, read_results
+from rhirl.experiments.tables import NAMES, interval, pooled_iqm
 from rhirl.report.curves import COLORS, Curve, empty, learning_curves
 from rhirl.report.figures import EXPERT, MUTED, STYLE
 

@@ -22,10 +22,9 @@ from safetensors.numpy import load_file, save
 
 from rhirl.atomic import write_atomically
 from rhirl.demos import Demonstrations
-from rhirl.experiments.proposal import ASKING, Note, explain_demos, explained, invertible
-from rhirl.experiments.run import surroundings
-from rhirl.experiments.side_by_side import side_by_side
 from rhirl.learning import Explained, explain_episode, scale_of
+from rhirl.machine import side_by_side, surroundings
+from rhirl.proposals.apprentice import ASKING, Note, explain_demos, explained, invertible
 from rhirl.simulators import InvertibleSimulator
 from rhirl.simulators.threads import usable_cores
 from rhirl.tasks import Task, get_task

@@ -1,6 +1,6 @@
 """The paper's tables from raw results: our ratios beside its own, with what a few seeds allow to say about them.
 
-A table has one entry per cell of its grid, such as `grids/table1.toml`; one that was not run stays empty.
+A table has one entry per cell of its grid, such as `grid/built_in/table1.toml`; one that was not run stays empty.
 
 Table 1: ratio of the return to the expert's under the same noise, which was also learned under.
 Table 2: learned without noise, acting under noise; ratio to the expert without noise.
@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.grid_specs import read_spec
-from rhirl.experiments.paper_table2 import transferred_ratio
-from rhirl.experiments.results import OURS, REHEARSED, Result, read_results
-from rhirl.experiments.statistics import interval, pooled_iqm, probability_of_improvement
+from rhirl.experiments.grid import Cell, read_spec
+from rhirl.experiments.grid.results import OURS, REHEARSED, Result, read_results
+from rhirl.experiments.tables.paper import transferred_ratio
+from rhirl.experiments.tables.statistics import interval, pooled_iqm, probability_of_improvement
 from rhirl.tasks import get_task
 
 TITLES = {

@@ -13,10 +13,10 @@ from typing import Any
 from rhirl.baselines import AIRL, FIRL, GAIL
 from rhirl.baselines.presets import CONFIGS, presets
 from rhirl.demos import Agent, Demonstrations
-from rhirl.experiments.learner import Learner
-from rhirl.experiments.ours import Planning, load_planner, prepare
-from rhirl.experiments.rehearsing import Rehearsing
-from rhirl.experiments.rivals import Cloning, Imitating, load_policy, start_reoptimising
+from rhirl.experiments.methods.learner import Learner
+from rhirl.experiments.methods.ours import Planning, load_planner, prepare
+from rhirl.experiments.methods.rehearsing import Rehearsing
+from rhirl.experiments.methods.rivals import Cloning, Imitating, load_policy, start_reoptimising
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
 from rhirl.tasks import Task

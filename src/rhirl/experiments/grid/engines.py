@@ -15,10 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rhirl.experiments.cells import Cell, run_cell
-from rhirl.experiments.hardware import claim_cores, thread_environment
+from rhirl.experiments.grid.cells import Cell, run_cell
 from rhirl.experiments.interrupt import StoppedError
 from rhirl.experiments.run import RunDirectory
+from rhirl.machine import claim_cores, thread_environment
 from rhirl.simulators.threads import usable_cores
 
 

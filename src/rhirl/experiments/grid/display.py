@@ -14,10 +14,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.engines import Ended
-from rhirl.experiments.estimates import Kind, durations, estimate, in_words, remaining
-from rhirl.experiments.progress import Seen, read_progress
+from rhirl.experiments.grid.cells import Cell
+from rhirl.experiments.grid.engines import Ended
+from rhirl.experiments.grid.estimates import Kind, durations, estimate, in_words, remaining
+from rhirl.experiments.grid.progress import Seen, read_progress
 
 
 class GridDisplay:

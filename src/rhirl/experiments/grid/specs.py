@@ -23,9 +23,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rhirl.experiments.cells import Cell
+from rhirl.experiments.grid.cells import Cell
 
-BUILT_IN = Path(str(files("rhirl.experiments"))) / "grids"
+BUILT_IN = Path(str(files("rhirl.experiments.grid"))) / "built_in"
 RESULTS = Path("results/runs")
 FILE_KEYS = {"title": str, "episodes": int, "out": str, "runs": list}
 BLOCK_KEYS = {

@@ -5,7 +5,7 @@ the next (`rhirl.learning.explain`); behaviour cloning makes a policy of those, 
 noisy the demonstrator's controls were. A quiet one is cloned once: nothing a planner does is as good. Under noise a
 clone lacks what no demonstration shows, how to come back. The planner does come back, so there every so often the
 policy is cloned anew, from the demonstrations and from what the planner did where the learner has been; and once
-the cost is learned, the policy may come back by itself, if it rehearses (`rehearse.py`).
+the cost is learned, the policy may come back by itself, if it rehearses (`rehearsal.py`).
 """
 
 from __future__ import annotations

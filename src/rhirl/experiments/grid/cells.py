@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Any
 
 from rhirl.experiments.evaluate import evaluate_run
-from rhirl.experiments.hardware import hardware
+from rhirl.experiments.grid.progress import STAGES, STARTING, Watch
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.plan import plan_run
-from rhirl.experiments.progress import STAGES, STARTING, Watch
 from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.train import Progress, train
+from rhirl.machine import hardware
 
 LOCK_PATIENCE = 60.0
 """Seconds to wait for a worker that holds the directory: one that was just killed lets go within moments."""

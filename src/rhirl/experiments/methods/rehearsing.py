@@ -1,7 +1,7 @@
 """A cost of RHIRL's in another world: its proposal rehearses there, by the cost alone, and then acts.
 
 RHIRL plans anew at every step, whatever the noise; but it plans close to a proposal, and one that was cloned from
-quiet demonstrations has never been pushed. So under other noise σ the proposal rehearses first (`rehearse.py`),
+quiet demonstrations has never been pushed. So under other noise σ the proposal rehearses first (`rhirl.proposals`),
 from the demonstrated states the cost was learned from, under Gaussian noise of this σ. What comes of it acts by
 itself, as the policies do that rivals optimise anew for their costs. Nothing is demonstrated under the other noise.
 
@@ -17,12 +17,11 @@ import numpy as np
 from rhirl.costs import load_cost
 from rhirl.demos import Demonstrations
 from rhirl.experiments.agents import PolicyAgent, about
-from rhirl.experiments.learner import Line, means
-from rhirl.experiments.ours import WORDS, load_explained
-from rhirl.experiments.proposal import Apprentice
-from rhirl.experiments.rehearse import Rehearsal, Rehearsed, Report
+from rhirl.experiments.methods.learner import Line, means
+from rhirl.experiments.methods.ours import WORDS, load_explained
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import Config
+from rhirl.proposals import Apprentice, Rehearsal, Rehearsed, Report
 from rhirl.rl import Policy, to_numpy
 from rhirl.tasks import Task
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from rhirl.experiments.hardware import claim_cores, thread_environment
+from rhirl.machine.cores import claim_cores, thread_environment
 
 R = TypeVar("R")
 

@@ -1,6 +1,6 @@
 """How long cells will take: from cells like them that are finished, else from how fast the planner's models run.
 
-`grids/speeds.json` holds the steps a core simulates in a second, by task; benchmarks/model_speeds.py measures it.
+`built_in/speeds.json`: the steps a core simulates in a second, by task; benchmarks/model_speeds.py measures it.
 What RHIRL does is simulating, so a cell takes
 
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
@@ -18,15 +18,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rhirl.experiments.cells import Cell
-from rhirl.experiments.grid_specs import BUILT_IN
+from rhirl.experiments.grid.cells import Cell
+from rhirl.experiments.grid.progress import Seen
+from rhirl.experiments.grid.results import curve
+from rhirl.experiments.grid.specs import BUILT_IN
 from rhirl.experiments.presets import configure
-from rhirl.experiments.progress import Seen
-from rhirl.experiments.rehearse import STEPS
-from rhirl.experiments.results import curve
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.learning.danger import SPAN, SYSTEMS
+from rhirl.proposals.rehearsal import STEPS
 from rhirl.tasks import get_task
 
 LED = 16

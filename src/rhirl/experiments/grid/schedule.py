@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rhirl.experiments.cells import Cell, refuse_other_settings
-from rhirl.experiments.engines import Ended, Engine
+from rhirl.experiments.grid.cells import Cell, refuse_other_settings
+from rhirl.experiments.grid.engines import Ended, Engine
 from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 
 RETRIES, DEATHS = 2, 10

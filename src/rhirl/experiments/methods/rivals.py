@@ -14,7 +14,7 @@ from rhirl.baselines import BC, BCConfig, ControlNoise, ImitationConfig, Imitato
 from rhirl.costs import load_cost, save_cost
 from rhirl.demos import Agent, DemonstrationError, Demonstrations
 from rhirl.experiments.agents import PolicyAgent, about
-from rhirl.experiments.learner import Line, means
+from rhirl.experiments.methods.learner import Line, means
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.rl import Policy
 from rhirl.tasks import Task, get_task

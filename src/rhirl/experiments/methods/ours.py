@@ -13,10 +13,7 @@ from rhirl.atomic import write_atomically
 from rhirl.costs import Cost, Network, load_cost, save_cost
 from rhirl.demos import Agent, Demonstrations
 from rhirl.experiments.agents import PlanningAgent, about
-from rhirl.experiments.explanations import explanation
-from rhirl.experiments.learner import Line, means
-from rhirl.experiments.proposal import Apprentice, Note, Practice
-from rhirl.experiments.rehearse import Rehearsal, Rehearsed, Report
+from rhirl.experiments.methods.learner import Line, means
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.learning import (
     RHIRL,
@@ -29,6 +26,7 @@ from rhirl.learning import (
     Proposal,
     learn_danger,
 )
+from rhirl.proposals import Apprentice, Note, Practice, Rehearsal, Rehearsed, Report, explanation
 from rhirl.rl import Actor, Policy
 from rhirl.tasks import Task
 

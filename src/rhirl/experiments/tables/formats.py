@@ -10,7 +10,7 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 
-from rhirl.experiments.tables import NAMES, Entry, Summary, Table
+from rhirl.experiments.tables.table import NAMES, Entry, Summary, Table
 
 COLUMNS = ("ratio", "IQM [95 %]", "seeds", "paper")
 SUMMARY = ("method", "σ", "tasks", "seeds", "IQM [95 %]", "P(RHIRL better) [95 %]")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rhirl.experiments.cells import needs_new_policy
+from rhirl.experiments.grid.cells import needs_new_policy
 from rhirl.experiments.run import RunDirectory
 from rhirl.tasks import TASKS
 
