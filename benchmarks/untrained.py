@@ -3,7 +3,7 @@
 python benchmarks/untrained.py results/runs/hopper/rhirl/noise0.5/seed0 --episodes 10
 
 Planner, proposal, and the look or the danger stay as they are. Episodes are validation episodes: nothing here is a
-score. docs/departures.md has the table.
+score. docs/tasks/hopper.md has the table.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The planner rolls out a cheaper model: one long step of implicitfast for Hopper,
 implicitfast for Ant (docs/simulators-mujoco.md measures the error); everything that is executed or scored is the
 environment's own.
 Presets `paper` are the published settings. Presets `default` are where a study on Hopper ended
-(docs/departures.md) and serve Walker2d as well; Ant's differ where its long steps ask for it.
+(docs/departures.md) and serve Walker2d as well; Ant's differ where its long steps ask for it (docs/tasks/ant.md).
 """
 
 from __future__ import annotations
