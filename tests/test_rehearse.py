@@ -18,7 +18,7 @@ from rhirl.experiments.plan import plan_run
 from rhirl.experiments.reoptimise import reoptimise
 from rhirl.experiments.train import Progress
 from rhirl.learning import Config
-from rhirl.proposals import Rehearsal
+from rhirl.proposals import Rehearsal, Rehearsed
 from rhirl.rl import Actor, Policy, to_numpy
 from rhirl.rl.ppo import Steps, advantages, control, log_likelihood, surrogate
 from rhirl.simulators.jax import JaxSimulator
@@ -70,16 +70,22 @@ RIDGE = JaxSimulator(
 """A point that falls off a ridge unless it is pushed back to the middle."""
 
 
-def test_who_rehearses_learns_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rhirl.proposals.rehearsal.STEPS", 3_000)
+def ridge(enough: float) -> tuple[Rehearsal, Rehearsed]:
+    """Rehearse on the ridge, from a policy that knows nothing."""
     meta = Metadata("ridge", "ridge", 0.3, (0.0,), (0,), "nobody", {})
     demos = from_episodes([np.zeros((51, 1), np.float32)], meta, horizon=50)
     # A cost of nothing at all: what is left of the reward is to go on.
     network = jax.tree.map(jnp.zeros_like, MLP.of(jax.random.key(0), 1, (8,)))
     cost = Cost(normaliser_of(np.array([[-1.0], [1.0]]), floor=1e-2, limit=5.0), network)
     pairs = np.zeros((10, 1), np.float32), np.zeros((10, 1), np.float32)
-    rehearsal = Rehearsal(RIDGE, demos, Config(beyond=10, span=30, hidden=(32,)), pairs, cost, seed=0)
-    state = rehearsal.begin(Actor.create(jax.random.key(1), 1, 1, (256, 256)), np.array([0.3]))
+    config = Config(beyond=10, span=30, hidden=(32,))
+    rehearsal = Rehearsal(RIDGE, demos, config, pairs, cost, seed=0, enough=enough)
+    return rehearsal, rehearsal.begin(Actor.create(jax.random.key(1), 1, 1, (256, 256)), np.array([0.3]))
+
+
+def test_who_rehearses_learns_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rhirl.proposals.rehearsal.STEPS", 3_000)
+    rehearsal, state = ridge(enough=0.0)
     lost, rewards = [], []
     for _ in range(15):
         state, report = rehearsal.round(state)
@@ -93,6 +99,21 @@ def test_who_rehearses_learns_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pushed[1] < -0.3
 
 
+def test_who_loses_little_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rhirl.proposals.rehearsal.STEPS", 300)
+    rehearsal, state = ridge(enough=1.1)  # less than all of them lost is little then
+    left, report = rehearsal.round(state)
+    assert report.lost > 0.5
+    assert left.settled
+    assert left.round == 0
+    assert left.led > 0
+    assert left.actor is state.actor
+    improved, _ = ridge(enough=0.0)[0].round(state)
+    assert not improved.settled
+    assert improved.round == 1
+    assert not np.array_equal(jax.tree.leaves(improved.actor)[0], jax.tree.leaves(state.actor)[0])
+
+
 REHEARSED = (
     *SETTINGS, "planner.guided=0.5", "planner.K=5", "starts=0.5", "beyond=5", "wary=0", "deploy=None", "span=10",
     "rehearsals=3",
@@ -103,6 +124,7 @@ REHEARSED = (
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("STEPS", 200), ("UPDATES", 2), ("BATCH", 32), ("DEMONSTRATED", 8)):
         monkeypatch.setattr(f"rhirl.proposals.rehearsal.{name}", value)
+    monkeypatch.setattr("rhirl.experiments.methods.ours.ENOUGH", 0.0)  # in ten steps nobody is lost
 
 
 def test_a_noisy_run_rehearses_in_the_end_and_goes_on_exactly_there(tmp_path: Path, small: None) -> None:
@@ -130,6 +152,29 @@ def test_a_quiet_run_has_nothing_to_rehearse(tmp_path: Path, small: None, monkey
     assert learner.finished
     assert shown[0].iteration < shown[0].iterations
     assert shown[-1].iteration == shown[-1].iterations
+    assert learner.iteration == config.hyper["iterations"]
+
+
+def test_a_run_rehearses_amid_its_systems_noise_and_until_little_is_lost(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: dict[str, Any] = {}
+    for enough in (0.0, 1.1):
+        monkeypatch.setattr("rhirl.experiments.methods.ours.ENOUGH", enough)
+        config = plan_run("hopper", noise=0.5, episodes=2, overrides=REHEARSED, evaluations=0)
+        learned[str(enough)] = train(RunDirectory(tmp_path / str(enough)), config)
+    np.testing.assert_array_equal(learned["0.0"].state.rehearsed.noise, np.full(3, 0.5, np.float32))
+    assert learned["0.0"].iteration == config.hyper["iterations"] + 3
+    # Whoever loses little is asked once, and keeps the proposal it has cloned.
+    assert learned["1.1"].finished
+    assert learned["1.1"].iteration == config.hyper["iterations"]
+    assert "rehearsal/lost" in RunDirectory(tmp_path / "1.1").read_metrics()[-1]
+
+
+def test_without_noise_of_the_system_nothing_is_rehearsed(tmp_path: Path, small: None) -> None:
+    config = plan_run("hopper", noise=0.0, episodes=2, overrides=REHEARSED, evaluations=0)
+    learner: Any = train(RunDirectory(tmp_path / "still"), config)
+    assert not learner.apprentice.quiet  # so few demonstrations make no clone that fits
     assert learner.iteration == config.hyper["iterations"]
 
 

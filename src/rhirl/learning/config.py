@@ -53,7 +53,7 @@ class Config:
     relearn: int | None = None
     """Control steps after which `rhirl train` clones the proposal anew, from what the planner did as well."""
     rehearsals: int = 0
-    """Rounds in which `rhirl train` improves the proposal by the learned cost, amid noise, where there was any."""
+    """Most rounds in which `rhirl train` improves the proposal by the learned cost, amid the system's noise."""
     beyond: int = 0
     """When acting: steps the proposal must be able to go on for behind a plan, or another one is followed."""
     astray: bool = False

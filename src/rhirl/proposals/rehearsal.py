@@ -1,8 +1,8 @@
-"""Rehearse a proposal amid the noise its demonstrator acted under: no demonstration shows how to come back.
+"""Rehearse a proposal amid the noise it will act under: no demonstration shows how to come back.
 
 A clone of a noisy demonstrator is soon where no expert has been, and lost there. The learned cost tells how well it
 does in such places too, and failing in a simulator costs nothing. So round by round N systems are led by the
-proposal π(x; ψ) from initial and demonstrated states, under the noise that its clone has found,
+proposal π(x; ψ) from initial and demonstrated states, under the noise of the system it is for,
 
     v_t = π(x_t; ψ) + ε_t,   ε_t ~ N(0, σ²),   r_t = 1 − g(x_{t+1}; θ), within [0, 2], until the task is lost
 
@@ -69,6 +69,8 @@ class Rehearsed(NamedTuple):
     """() rounds so far."""
     led: NDArray[np.int64]
     """() steps taken in them."""
+    settled: NDArray[np.bool_]
+    """() whether so few systems were lost in the last round that nothing was learned from it."""
 
 
 class Report(NamedTuple):
@@ -90,12 +92,22 @@ class Rehearsal:
         pairs: Demonstrated observations (S, n) and the controls (S, m) that explain them.
         cost: The learned cost g.
         seed: Of everything random.
+        enough: Share of lost systems below which a proposal is left as it is.
     """
 
     def __init__(
-        self, simulator: Simulator, demos: Demonstrations, config: Config, pairs: Pairs, cost: Cost, seed: int
+        self,
+        simulator: Simulator,
+        demos: Demonstrations,
+        config: Config,
+        pairs: Pairs,
+        cost: Cost,
+        seed: int,
+        *,
+        enough: float = 0.0,
     ) -> None:
         self._simulator, self._config, self._cost, self._seed = simulator, config, cost, seed
+        self._enough = enough
         self._episodes = Episodes(simulator, demos, config, seed)
         self._pairs = jax.tree.map(jnp.asarray, pairs)
         self._length = demos.horizon if config.span is None else config.span
@@ -105,10 +117,11 @@ class Rehearsal:
         key = jax.random.key(draw(self._seed, REHEARSAL))
         value = network_of(key, self._simulator.observation_shape, self._config.hidden)
         actor, zero = jax.tree.map(jnp.asarray, actor), np.asarray(0, np.int64)
-        return Rehearsed(actor, value, OPTIMISER.init((actor, value)), jnp.asarray(noise, jnp.float32), zero, zero)
+        moments, noise = OPTIMISER.init((actor, value)), np.asarray(noise, np.float32)
+        return Rehearsed(actor, value, moments, jnp.asarray(noise), zero, zero, np.asarray(False))
 
     def round(self, state: Rehearsed) -> tuple[Rehearsed, Report]:
-        """Lead systems once, and learn from what became of them."""
+        """Lead systems once, and learn from what became of them unless enough of them lasted."""
         first, config, L = draw(self._seed, REHEARSAL, int(state.round)), self._config, self._length
         starts = [self._episodes.begin(first + i).system for i in range(max(1, STEPS // L))]
         led = lead(self._simulator, starts, Policy(to_numpy(state.actor)).act, state.noise, L, first)
@@ -116,14 +129,19 @@ class Rehearsal:
         lasted = before_astray(g, led.lasted, config.beyond) if config.astray else led.lasted
         taken = np.arange(L) <= lasted[:, None]
         r = np.where(np.arange(L) < lasted[:, None], 1.0 - g[:, 1:].clip(-1.0, 1.0), 0.0)
+        report = Report(float(r[taken].mean()), float((lasted < L).mean()))
+        count = np.asarray(state.led + led.lasted.sum(), np.int64)
+        if report.lost < self._enough:
+            return state._replace(led=count, settled=np.asarray(True)), report
         steps = appraise(state, self._cost.normalise, led.observations, led.controls, r, lasted, gamma_of(config))
         rng = np.random.default_rng(first)
         chosen = rng.choice(np.flatnonzero(taken), (UPDATES, BATCH))
         shown = rng.integers(len(self._pairs[0]), size=(UPDATES, DEMONSTRATED))
         (actor, value), moments = improve(state, self._cost.normalise, steps, self._pairs, chosen, shown)
-        count = np.asarray(state.led + led.lasted.sum(), np.int64)
-        state = Rehearsed(actor, value, moments, state.noise, np.asarray(state.round + 1), count)
-        return state, Report(float(r[taken].mean()), float((lasted < L).mean()))
+        improved = Rehearsed(
+            actor, value, moments, state.noise, np.asarray(state.round + 1), count, np.asarray(False)
+        )
+        return improved, report
 
 
 @partial(jax.jit, static_argnames="gamma")

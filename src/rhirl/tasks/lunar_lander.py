@@ -41,6 +41,7 @@ LUNAR_LANDER = Task(
             "planner": {"M": 100, "ess": 0.05, **PLANNER},
             "deploy": ACTING,
             "amid_noise": ACTING,
+            "rehearsals": 60,
             "beyond": 50,
             "wary": 16.0,
             "parallel": 8,

@@ -35,6 +35,9 @@ WORDS: dict[type[Metrics | Report], dict[str, str]] = {
     Report: {"reward": "rehearsal/reward", "lost": "rehearsal/lost"},
 }
 """What a line of the log calls what a step reports."""
+ENOUGH = 0.1
+"""A proposal that loses fewer systems than this share has rehearsed enough: what rehearsing adds is robustness, and
+where little is lost it costs more than it brings."""
 
 
 class GuidedState(NamedTuple):
@@ -57,7 +60,7 @@ class Planning:
     def __init__(
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
-        self.task, demos = task, demos.quorate(config.quorum)
+        self.task, demos, self._system_noise = task, demos.quorate(config.quorum), asked.noise
         self.iterations = config.iterations + config.rehearsals
         self.apprentice: Apprentice | None = None
         self._rehearsed: Rehearsed | None = None
@@ -69,7 +72,7 @@ class Planning:
             task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
         )
         if self.apprentice is not None and config.rehearsals:
-            self._rehearsed = self._rehearsal().begin(self.apprentice.state.actor, self.apprentice.state.noise)
+            self._rehearsed = self._begin_rehearsals(self.apprentice)
         self._danger: tuple[Actor, Network | None, Danger] | None = None
 
     @property
@@ -79,7 +82,7 @@ class Planning:
 
     @property
     def finished(self) -> bool:
-        """Whether all control steps were taken, and all rehearsals where the demonstrator was noisy."""
+        """Whether all control steps were taken, and where there is noise as many rehearsals as are needed."""
         return self._has_learned and (not self._rehearses or self.iteration >= self.iterations)
 
     @property
@@ -88,7 +91,9 @@ class Planning:
 
     @property
     def _rehearses(self) -> bool:
-        return self._rehearsed is not None and self.apprentice is not None and not self.apprentice.quiet
+        if self._rehearsed is None or self.apprentice is None or self.apprentice.quiet:
+            return False
+        return self._system_noise > 0 and not self._rehearsed.settled
 
     @property
     def executed(self) -> int:
@@ -127,25 +132,30 @@ class Planning:
         return metrics
 
     def _noise(self, apprentice: Apprentice) -> NDArray[Any]:
-        """Return the demonstrator's noise (m,) as a clone found it: who has rehearsed does other things than he."""
+        """Return the noise (m,) to mind: that of the rehearsals or, without any, the demonstrator's.
+
+        His is as a clone found it: who has rehearsed does other things than he.
+        """
         if self._rehearsed is None or self._rehearsed.round == 0:
             return apprentice.demonstrated_noise()
         return np.asarray(self._rehearsed.noise)
 
     def _rehearse(self, apprentice: Apprentice) -> Report:
         assert self._rehearsed is not None
-        rehearsal = self._rehearsal()
         if self._rehearsed.round == 0:
-            self._rehearsed = rehearsal.begin(apprentice.state.actor, self._noise(apprentice))
-        self._rehearsed, report = rehearsal.round(self._rehearsed)
+            self._rehearsed = self._begin_rehearsals(apprentice)
+        self._rehearsed, report = self._rehearsal(apprentice).round(self._rehearsed)
         apprentice.adopt(self._rehearsed.actor)
         return report
 
-    def _rehearsal(self) -> Rehearsal:
-        rhirl, apprentice = self.rhirl, self.apprentice
-        assert apprentice is not None
-        pairs = apprentice.pairs()
-        return Rehearsal(rhirl.simulator, rhirl.demos, rhirl.config, pairs, rhirl.learned_cost, rhirl.seed)
+    def _begin_rehearsals(self, apprentice: Apprentice) -> Rehearsed:
+        noise = np.full(self.task.control_dim, self._system_noise)
+        return self._rehearsal(apprentice).begin(apprentice.state.actor, noise)
+
+    def _rehearsal(self, apprentice: Apprentice) -> Rehearsal:
+        rhirl, pairs = self.rhirl, apprentice.pairs()
+        simulator, demos, cost = rhirl.simulator, rhirl.demos, rhirl.learned_cost
+        return Rehearsal(simulator, demos, rhirl.config, pairs, cost, rhirl.seed, enough=ENOUGH)
 
     def line(self, metrics: Sequence[Metrics | Report]) -> Line:
         """Average what the last control steps reported, or the last rehearsals, and count."""
