@@ -134,7 +134,7 @@ def test_the_committed_results_give_the_published_numbers() -> None:
     [
         ("lunar_lander", "rhirl", 0.0, 0.976, 0.018),
         ("lunar_lander", "rhirl", 0.2, 0.988, 0.009),
-        ("lunar_lander", "rhirl", 0.5, 0.888, 0.058),
+        ("lunar_lander", "rhirl", 0.5, 1.003, 0.035),
         ("hopper", "rhirl", 0.0, 1.000, 0.006),
         ("hopper", "rhirl", 0.2, 1.041, 0.015),
         ("hopper", "rhirl", 0.5, 0.991, 0.065),
