@@ -20,7 +20,7 @@ from rhirl.experiments.run import RunConfig, RunDirectory, RunError
 from rhirl.experiments.train import Progress, train
 from rhirl.learning import Config
 
-ROUNDS = 100
+ROUNDS = 300
 """Of rehearsals, where RHIRL's proposal rehearses under noise that was not demonstrated."""
 
 
