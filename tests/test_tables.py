@@ -167,9 +167,14 @@ def test_a_landers_cost_learned_without_noise_is_planned_with_amid_noise(noise: 
     assert (found.seeds, round(found.ratio or 0, 3)) == (3, ratio)
 
 
-@pytest.mark.parametrize(("noise", "ratio"), [(0.2, 0.891), (0.5, 0.795)])
-def test_a_hoppers_cost_learned_without_noise_serves_a_proposal_that_rehearses(noise: float, ratio: float) -> None:
-    found = entry(make_table(2, COMMITTED), "hopper", "rhirl-rehearsed", noise)
+@pytest.mark.parametrize(
+    ("task", "noise", "ratio"),
+    [("hopper", 0.2, 0.891), ("hopper", 0.5, 0.795), ("walker2d", 0.2, 0.901), ("walker2d", 0.5, 0.404)],
+)
+def test_a_cost_learned_without_noise_serves_a_proposal_that_rehearses(
+    task: str, noise: float, ratio: float
+) -> None:
+    found = entry(make_table(2, COMMITTED), task, "rhirl-rehearsed", noise)
     assert found.seeds == 3
     assert found.ratio == pytest.approx(ratio, abs=1e-3)
 
