@@ -2,8 +2,9 @@
 
 Without noise a plan can be followed to see whether the task goes on behind it (`beyond.py`). Amid noise the answer
 is a probability, and what happened once says little. So many systems are led by the proposal π from initial and
-demonstrated states, under the noise that its clone has found in the demonstrator. With τ, the steps until the task
-is lost (∞ if it never is), danger is the chance to be lost before a clock stops that may stop at every step:
+demonstrated states, under the noise it rehearsed amid or, without rehearsals, that of its demonstrator. With τ, the
+steps until the task is lost (∞ if it never is), danger is the chance to be lost before a clock stops that may stop
+at every step:
 
     d(x; φ) = E[ γ^τ | x_0 = x, v_t = π(x_t) + ε_t, ε_t ~ N(0, σ²) ]
 

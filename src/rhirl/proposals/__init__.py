@@ -1,7 +1,7 @@
 """The policy that proposes plans to the planner, in the order it comes to be.
 
 The simulator explains demonstrated states by controls (`explanations`), an apprentice clones those (`apprentice`)
-and, where its demonstrator was noisy, rehearses by the learned cost (`rehearsal`).
+and, amid noise, rehearses by the learned cost (`rehearsal`).
 """
 
 from rhirl.proposals.apprentice import Apprentice, Note, Practice, learn_proposal, untrained_proposal

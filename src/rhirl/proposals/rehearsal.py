@@ -117,8 +117,8 @@ class Rehearsal:
         key = jax.random.key(draw(self._seed, REHEARSAL))
         value = network_of(key, self._simulator.observation_shape, self._config.hidden)
         actor, zero = jax.tree.map(jnp.asarray, actor), np.asarray(0, np.int64)
-        moments, noise = OPTIMISER.init((actor, value)), np.asarray(noise, np.float32)
-        return Rehearsed(actor, value, moments, jnp.asarray(noise), zero, zero, np.asarray(False))
+        moments, sigma = OPTIMISER.init((actor, value)), jnp.asarray(noise, jnp.float32)
+        return Rehearsed(actor, value, moments, sigma, zero, zero, np.asarray(False))
 
     def round(self, state: Rehearsed) -> tuple[Rehearsed, Report]:
         """Lead systems once, and learn from what became of them unless enough of them lasted."""
@@ -138,10 +138,8 @@ class Rehearsal:
         chosen = rng.choice(np.flatnonzero(taken), (UPDATES, BATCH))
         shown = rng.integers(len(self._pairs[0]), size=(UPDATES, DEMONSTRATED))
         (actor, value), moments = improve(state, self._cost.normalise, steps, self._pairs, chosen, shown)
-        improved = Rehearsed(
-            actor, value, moments, state.noise, np.asarray(state.round + 1), count, np.asarray(False)
-        )
-        return improved, report
+        done = np.asarray(state.round + 1)
+        return state._replace(actor=actor, value=value, moments=moments, round=done, led=count), report
 
 
 @partial(jax.jit, static_argnames="gamma")
