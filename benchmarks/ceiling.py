@@ -5,7 +5,9 @@
 A start decides most of a return: how far a lander has to fall, how fast it drifts. Who would choose in hindsight,
 start by start, whether the expert acts or what was learned from it, is better than both, and still not much better
 than the expert if the expert is good. Reads the raw returns of `results/runs` and plays the expert in the same
-episodes. Written to `results/bench/ceiling-TASK.json`.
+episodes; and so it does with a policy that was told the reward and trained inside the noise, where there is one
+(`results/bench/trained-inside`, made by `benchmarks/train_experts.py --tasks lunar_lander@0.5`). Written to
+`results/bench/ceiling-TASK.json`.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import numpy as np
 import tyro
 
 from rhirl.experiments import evaluate
-from rhirl.experiments.agents import expert_agent
+from rhirl.experiments.agents import PolicyAgent, expert_agent
 from rhirl.experiments.seeds import EVALUATION, episode_seeds
 from rhirl.machine.versions import surroundings
+from rhirl.rl import Policy
 from rhirl.tasks import Task, get_task
 
 RESULTS = Path(__file__).parent.parent / "results"
@@ -28,7 +31,8 @@ RESULTS = Path(__file__).parent.parent / "results"
 
 def row(task: Task, noise: float) -> dict[str, Any]:
     """Compare expert and learned controller episode by episode, over all seeds at a noise level."""
-    ours, experts = [], []
+    ours, experts, insiders = [], [], []
+    inside = RESULTS / f"bench/trained-inside/{task.name}-noise{noise:g}.policy.safetensors"
     runs = RESULTS / f"runs/{task.name}/rhirl/noise{noise:g}"
     for path in sorted(runs.glob(f"seed*/eval/noise{noise:g}-*.json")):
         found = json.loads(path.read_text())
@@ -36,8 +40,11 @@ def row(task: Task, noise: float) -> dict[str, Any]:
             seeds = episode_seeds(EVALUATION, found["seed"], found["episodes"])
             ours.append(np.array(found["returns"]))
             experts.append(evaluate(task, expert_agent(task, noise), seeds, noise))
+            if inside.exists():
+                insiders.append(evaluate(task, PolicyAgent(Policy.load(inside)), seeds, noise))
     learned, expert = np.concatenate(ours), np.concatenate(experts)
     better = np.maximum(learned, expert)
+    trained = np.concatenate(insiders) if insiders else None
     return {
         "noise": noise,
         "episodes": len(expert),
@@ -46,6 +53,8 @@ def row(task: Task, noise: float) -> dict[str, Any]:
         "better_of_both": float(better.mean()),
         "ratio_of_better": float(better.mean() / expert.mean()),
         "largest_of_expert": float(expert.max()),
+        "trained_inside": None if trained is None else float(trained.mean()),
+        "ratio_of_trained_inside": None if trained is None else float(trained.mean() / expert.mean()),
         "expert_returns": expert.round(2).tolist(),
     }
 

@@ -2,7 +2,8 @@
 
     python benchmarks/references.py pendulum --episodes 500
 
-Writes raw returns to results/references/<task>.json and their means to src/rhirl/tasks/references.json.
+Writes raw returns to results/references/<task>.json and their means to src/rhirl/tasks/references.json. Noise
+levels that are not asked for stay as they were.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ def main(
 
 
 def keep(task: str, returns: dict[str, dict[str, list[float]]]) -> None:
-    """Write raw returns, by agent and noise level, and their means."""
+    """Write raw returns, by agent and noise level, and their means, beside those of other levels."""
     raw = ROOT / "results/references" / f"{task}.json"
     raw.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(raw.read_text())["returns"] if raw.exists() else {}
+    returns = {name: known.get(name, {}) | levels for name, levels in returns.items()}
     episodes = min(len(values) for levels in returns.values() for values in levels.values())
     raw.write_text(json.dumps({"task": task, "episodes": episodes, "returns": returns, **surroundings()}) + "\n")
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
