@@ -197,7 +197,10 @@ def test_durations_in_words(seconds: float, words: str) -> None:
 
 def test_to_rehearse_and_to_plan_on_the_exact_model_take_their_time() -> None:
     cell = Cell("ant", "rhirl", noise=0.2, episodes=20)
-    learning, acting = 800 * 8 * 100 * 15, (10 * 5 + 20) * 1000 * 30 * 8
+    learning, acting = 800 * 8 * 30 * 8, (10 * 5 + 20) * 1000 * 30 * 8
     led = 1_500 * 4 * 40 + 60 * 25_600
-    expected = (learning + EXACT * acting + LED * led) / 1000
+    expected = (EXACT * (learning + acting) + LED * led) / 1000
     assert planning_seconds(cell, 1000.0) == pytest.approx(expected)
+    on_the_cheap_model = replace(cell, settings=("as_acting=False",))
+    expected = (800 * 8 * 100 * 15 + EXACT * acting + LED * led) / 1000
+    assert planning_seconds(on_the_cheap_model, 1000.0) == pytest.approx(expected)

@@ -178,6 +178,22 @@ def test_without_noise_of_the_system_nothing_is_rehearsed(tmp_path: Path, small:
     assert learner.iteration == config.hyper["iterations"]
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_amid_noise_a_run_may_learn_as_it_will_act(noise: float, tmp_path: Path, small: None) -> None:
+    own = ("as_acting=True", "exact=True", "amid_noise.K=3", "amid_noise.M=7")
+    config = plan_run("hopper", noise=noise, episodes=2, overrides=(*REHEARSED[:-1], *own), evaluations=0)
+    learner: Any = train(RunDirectory(tmp_path), config)
+    rhirl, planner = learner.rhirl, config.hyper["amid_noise" if noise else "planner"]
+    assert (planner["K"], planner["M"]) == (rhirl.config.planner.K, rhirl.config.planner.M)
+    assert rhirl.state.simulated == rhirl.state.executed * planner["K"] * planner["M"]
+    # Rollouts are what steps are, to the last bit, or those of the cheaper model.
+    state, v = rhirl.simulator.reset(0), np.full(3, 0.5, np.float32)
+    seen = rhirl.simulator.rollout(state, v[None, None]).observations[0, 1]
+    exact = rhirl.simulator.observe(rhirl.simulator.step(state, v))
+    assert np.array_equal(seen, exact.astype(seen.dtype)) == bool(noise)
+    np.testing.assert_allclose(seen, exact, atol=0.1)
+
+
 def test_a_quiet_costs_proposal_rehearses_under_other_noise(
     tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

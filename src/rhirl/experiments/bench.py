@@ -40,8 +40,9 @@ def measure_step(
 ) -> dict[str, Any]:
     """Alternate stretches of control steps (plan and learn) with the same number of bare rollouts.
 
-    `ratio` is the time of a control step over that of its rollouts; `episode_ms` a whole learning episode of T
-    steps, where several run side by side divided by their number.
+    `ratio` is the time of a control step over that of its rollouts; `floor` that of the rollouts and of the cost of
+    what they saw, with which no step can do less; `episode_ms` a whole learning episode of T steps, where several
+    run side by side divided by their number.
     """
     benchmark = get_task(task)
     config = replace(configure(benchmark, preset, overrides), iterations=10**9)
@@ -66,9 +67,17 @@ def measure_step(
             for system in learner.state.systems:
                 simulator.rollout(system, controls)
 
-    learn()
-    roll_out()
-    times = np.array([[_seconds(learn), _seconds(roll_out)] for _ in range(repetitions)]) / steps
+    g, network = jax.jit(lambda cost, x: cost(x)), learner.learned_cost
+
+    def roll_out_and_weigh() -> None:
+        for _ in range(steps):
+            seen = [simulator.rollout(system, controls).observations for system in learner.state.systems]
+            jax.device_get(g(network, np.stack(seen)))
+
+    contestants = (learn, roll_out, roll_out_and_weigh)
+    for contestant in contestants:
+        contestant()
+    times = np.array([[_seconds(contestant) for contestant in contestants] for _ in range(repetitions)]) / steps
     per_episode = 1e3 * benchmark.T / config.parallel
     return {
         "task": task,
@@ -80,6 +89,7 @@ def measure_step(
         "step_ms": 1e3 * median(times[:, 0]),
         "rollouts_ms": 1e3 * median(times[:, 1]),
         "ratio": median(times[:, 0] / times[:, 1]),
+        "floor": median(times[:, 2] / times[:, 1]),
         "episode_ms": per_episode * median(times[:, 0]),
         "fastest_episode_ms": per_episode * float(times[:, 0].min()),
         **surroundings(),

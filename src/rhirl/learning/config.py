@@ -20,6 +20,8 @@ class Config:
     """The planner that acts where danger is minded; by default the one that learned, too."""
     exact: bool = False
     """Whether that planner rolls out the exact model of the system, where it learned with a cheaper one."""
+    as_acting: bool = False
+    """Whether `rhirl train` learns amid noise as it will act there: by that planner, on that model."""
     iterations: int = 2_000
     """Control steps to learn for; each makes one update of the cost."""
     parallel: int = 8

@@ -109,6 +109,7 @@ ANT_OWN = {
     "deploy": {**ANT_PLANNER, "M": 60, "beta": 0.0025, "ess": 0.1},
     "amid_noise": {**ANT_PLANNER, "K": 8, "M": 30, "beta": 0.04},
     "exact": True,
+    "as_acting": True,
     "rehearsals": 60,
     "beyond": 40,
     "astray": True,

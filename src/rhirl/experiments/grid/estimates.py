@@ -67,7 +67,10 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
         return None
     task = get_task(cell.task)
     config = configure(task, cell.preset, cell.settings)
-    learning = config.iterations * config.parallel * config.planner.M * config.planner.K
+    dear = EXACT if config.exact else 1
+    as_acting = cell.noise > 0 and config.as_acting
+    learner = config.minding if as_acting else config.planner
+    learning = config.iterations * config.parallel * learner.M * learner.K * (dear if as_acting else 1)
     episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     plans = episodes * task.T // task.hold
     wary = cell.noise > 0 and config.minds_danger
@@ -75,7 +78,7 @@ def planning_seconds(cell: Cell, speed: float | None) -> float | None:
     led = SYSTEMS * SPAN * config.beyond if wary else plans * (planner.K + config.beyond)
     if cell.noise > 0:
         led += config.rehearsals * STEPS
-    planned = plans * planner.M * planner.K * (EXACT if wary and config.exact else 1)
+    planned = plans * planner.M * planner.K * (dear if wary else 1)
     simulated = config.M_s * (learning + planned)
     return (simulated + (LED * led if config.beyond else 0)) / speed
 

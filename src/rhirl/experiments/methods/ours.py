@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from rhirl.learning import (
 )
 from rhirl.proposals import Apprentice, Note, Practice, Rehearsal, Rehearsed, Report, explanation
 from rhirl.rl import Actor, Policy
+from rhirl.simulators import Simulator, exactly
 from rhirl.tasks import Task
 
 WORDS: dict[type[Metrics | Report], dict[str, str]] = {
@@ -68,9 +70,12 @@ class Planning:
             size = config.iterations * config.parallel
             explained = load_explained(run).until(demos.horizon)
             self.apprentice = Apprentice(demos, explained, size, asked.seed, config.clone)
-        self.rhirl = RHIRL(
-            task.simulator(), demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice
-        )
+        simulator: Simulator = task.simulator()
+        if config.as_acting and asked.noise:
+            # A cost is right for the planner and the model it was learned with.
+            simulator = exactly(simulator) if config.exact else simulator
+            config = replace(config, planner=config.minding)
+        self.rhirl = RHIRL(simulator, demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice)
         if self.apprentice is not None and config.rehearsals:
             self._rehearsed = self._begin_rehearsals(self.apprentice)
         self._danger: tuple[Actor, Network | None, Danger] | None = None
