@@ -26,28 +26,16 @@ from rhirl.simulators.checks import check_controls
 from rhirl.simulators.following import step_by_step
 from rhirl.simulators.leading import Led, blank, disturbances, in_lockstep
 from rhirl.simulators.mujoco_ending import Limits, find_limits
-from rhirl.simulators.mujoco_engine import (
-    OBSERVATION,
-    Engine,
-    Physics,
-    bare_batch,
-    make_engine,
-    quiet,
-    replan,
-)
+from rhirl.simulators.mujoco_engine import OBSERVATION, Engine, Physics, bare_batch, make_engine, replan
 from rhirl.simulators.mujoco_follow import Follower
-from rhirl.simulators.mujoco_inverse import invert_observation
 from rhirl.simulators.mujoco_lead import lead_flock
-from rhirl.simulators.mujoco_observation import read_rule
+from rhirl.simulators.mujoco_original import Original, State
 from rhirl.simulators.mujoco_parameters import read_parameters
-from rhirl.simulators.mujoco_state import StateLayout
 from rhirl.simulators.protocol import Policy, Rollout
 from rhirl.simulators.threads import usable_cores
 
 # Beyond this MuJoCo itself calls a number divergence, but only when the next step begins.
-DIVERGED = 1e10
-
-State = NDArray[np.float64]
+DIVERGED = mujoco.mjMAXVAL
 
 
 class MujocoSimulator:
@@ -83,29 +71,24 @@ class MujocoSimulator:
         threads: int | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        self.env_id, self.env_kwargs, self.dtype = env_id, dict(env_kwargs or {}), np.dtype(dtype)
+        self.dtype = np.dtype(dtype)
         self.threads = usable_cores() if threads is None else threads
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
 
-        # One environment acts; the other never moves, and says what the environment thinks of a state.
-        self._env, self._still = self._make(), self._make()
-        self._still.do_simulation = lambda *_: None
-        self._range = _control_range(self._env)
-
-        rule = read_rule(self._make())
-        self._layout = StateLayout(env_id, self._env.model, self._env.data, rule.fields if rule else ())
+        self._original = original = Original(env_id, env_kwargs or {})
+        self._layout, rule = original.layout, original.rule
         self._rule = rule if rule is None or contact_forces else rule.without("cfrc_ext")
-        self._kept = np.arange(self._env.observation_space.shape[0])
+        self._kept = np.arange(original.entries)
         if rule is not None and not contact_forces:
             self._kept = np.delete(self._kept, rule.entries("cfrc_ext"))
 
         fields = self._rule.fields if self._rule else (OBSERVATION,)
-        self._exact = exact = Physics(self._env.model, self._env.frame_skip, fields)
+        self._exact = exact = Physics(original.model, original.frame_skip, fields)
         self._verify(self._engine(exact))
-        self._planned = replan(exact, integrator, substeps, read_parameters(self._env.model, parameters or {}))
+        self._planned = replan(exact, integrator, substeps, read_parameters(original.model, parameters or {}))
         self._planner = self._engine(self._planned)
-        self._noise_std = _noise_std(process_noise, self._env.model.nv)
+        self._noise_std = _noise_std(process_noise, original.model.nv)
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -115,7 +98,7 @@ class MujocoSimulator:
     @property
     def control_dim(self) -> int:
         """Number of controls m."""
-        return self._range.shape[1]
+        return self._original.control_dim
 
     def exact(self) -> MujocoSimulator:
         """Return the same simulator with rollouts on the environment's own model."""
@@ -126,18 +109,15 @@ class MujocoSimulator:
 
     def make_env(self) -> gymnasium.Env[Any, Any]:
         """Make the environment that this simulates."""
-        with quiet():
-            return gymnasium.make(self.env_id, **self.env_kwargs)
+        return self._original.make_env()
 
     def action(self, controls: NDArray[Any]) -> NDArray[Any]:
         """Scale controls in [-1, 1] to what the environment's own `step` takes, and clip what lies outside."""
-        centre, half = self._range
-        return centre + half * np.clip(controls, -1, 1).astype(self._range.dtype)
+        return self._original.action(controls)
 
     def reset(self, seed: int) -> State:
         """Draw the initial state that the environment's own `reset(seed=seed)` draws."""
-        self._env.reset(seed=seed)
-        return self.snapshot(self._env)
+        return self._original.reset(seed)
 
     def observe(self, state: State) -> NDArray[Any]:
         """Return the environment's observation (n,) of a state."""
@@ -152,27 +132,9 @@ class MujocoSimulator:
         """Execute one control v (m,) without process noise."""
         return self._advance(self._layout.check(state), control, None)
 
-    def _advance(self, x: State, control: NDArray[Any], forces: NDArray[np.float64] | None) -> State:
-        v = check_controls(np.clip(control, -1, 1)[None, None], self.control_dim)
-        if np.isnan(v).any():
-            raise ValueError(f"the control holds NaN: {v[0, 0]}")
-        model, data = self._env.model, self._env.data
-        self._layout.write(model, data, x)
-        data.warning.number[:] = 0
-        if forces is not None:
-            data.qfrc_applied[:] = forces[0, 0]
-        with quiet():
-            self._env.do_simulation(self.action(v[0, 0]), self._env.frame_skip)
-        data.qfrc_applied[:] = x[self._layout["qfrc_applied"]]
-        after = self._layout.read(model, data)
-        if data.warning.number.any() or not np.isfinite(after).all():
-            raise RuntimeError(f"{self.env_id} diverged in one step: MuJoCo met NaN, infinity or a huge number")
-        return after
-
     def terminated(self, state: State) -> bool:
-        """Whether the environment would end here: its own `step` is asked while the physics stands still."""
-        self._layout.write(self._still.model, self._still.data, self._layout.check(state))
-        return bool(self._still.step(self.action(np.zeros(self.control_dim)))[2])
+        """Whether the environment would end here: it is asked itself."""
+        return self._original.terminated(self._layout.check(state))
 
     def rollout(self, state: State, controls: NDArray[Any], seed: int = 0) -> Rollout:
         """Roll out V (M, K, m); an invalid rollout repeats the start observation, never a made-up number."""
@@ -214,16 +176,11 @@ class MujocoSimulator:
 
     def snapshot(self, env: gymnasium.Env[Any, Any]) -> State:
         """Read the state of a running environment without touching it."""
-        inner = self._inner(env)
-        return self._layout.read(inner.model, inner.data)
+        return self._original.snapshot(env)
 
     def restore(self, env: gymnasium.Env[Any, Any], state: State) -> None:
         """Put a running environment into a state, from where its steps repeat, rewards included."""
-        inner, x = self._inner(env), self._layout.check(state)
-        self._layout.write(inner.model, inner.data, x)
-        # What is drawn follows from the state; computing it disturbs the warm start, hence the second write.
-        mujoco.mj_forward(inner.model, inner.data)
-        self._layout.write(inner.model, inner.data, x)
+        self._original.restore(env, state)
 
     def state_from_observation(self, observation: NDArray[Any], near: State | None = None) -> State:
         """Return a state with this observation (n,), standing at the origin.
@@ -233,37 +190,30 @@ class MujocoSimulator:
         cold.
         """
         x = np.asarray(observation, np.float64)
+        name = self._original.env_id
         if x.shape != self.observation_shape or not np.isfinite(x).all():
-            raise ValueError(f"an observation of {self.env_id} is {self.observation_shape[0]} finite numbers")
+            raise ValueError(f"an observation of {name} is {self.observation_shape[0]} finite numbers")
         if self._rule is None:
-            raise ValueError(f"{self.env_id} computes its observation from the state: no state follows from it")
-        return invert_observation(self._env, self._layout, self._rule, x, near)
+            raise ValueError(f"{name} computes its observation from the state: no state follows from it")
+        return self._original.invert(self._rule, x, near)
 
     def bare_rollout(self, state: State, controls: NDArray[Any]) -> Callable[[], object]:
         """Prepare the same physics with the bare engine, `mujoco.batch`: what benchmarks compare with."""
         start = self._layout.check(state)[self._layout.integration]
         return bare_batch(self._planned, self.threads, start, self.action(controls))
 
-    def _make(self) -> Any:
-        env: Any = self.make_env().unwrapped
-        if not hasattr(env, "model") or not hasattr(env, "do_simulation"):
-            raise TypeError(f"{self.env_id} is not a Gymnasium MuJoCo environment: use GymSimulator")
-        env.reset(seed=0)
-        return env
-
     def _engine(self, physics: Physics) -> Engine:
-        return make_engine(physics, self.threads, self._make if self._rule is None else None)
+        return make_engine(physics, self.threads, self._original.make if self._rule is None else None)
 
-    def _inner(self, env: gymnasium.Env[Any, Any]) -> Any:
-        inner: Any = env.unwrapped
-        if getattr(getattr(inner, "model", None), "signature", None) != self._layout.signature:
-            raise ValueError(f"this simulator is of {self.env_id}; the environment is {env}")
-        return inner
+    def _advance(self, x: State, control: NDArray[Any], forces: NDArray[np.float64] | None) -> State:
+        v = check_controls(np.clip(control, -1, 1)[None, None], self.control_dim)[0, 0]
+        if np.isnan(v).any():
+            raise ValueError(f"the control holds NaN: {v}")
+        return self._original.advance(x, v, None if forces is None else forces[0, 0])
 
     def _observe(self, x: State) -> NDArray[np.float64]:
         if self._rule is None:
-            self._layout.write(self._still.model, self._still.data, x)
-            return np.asarray(self._still._get_obs(), np.float64)
+            return self._original.observe(x)
         observation = np.empty(self._rule.size)
         self._rule.assemble({name: x[self._layout[name]] for name in self._rule.fields}, observation)
         return observation
@@ -320,21 +270,12 @@ class MujocoSimulator:
         V = np.random.default_rng(0).uniform(-1, 1, (2, 4, self.control_dim))
         observations, _ = self._run(engine, state, self.action(V), None, np.float64)
         for actions, simulated in zip(self.action(V), observations[:, 1:], strict=True):
-            self.restore(self._env, state)
-            expected = np.array([self._env.step(action)[0] for action in actions])
+            expected = self._original.observations(state, actions)
             if not np.array_equal(expected[:, self._kept], simulated):
                 raise ValueError(
-                    f"{self.env_id} does more between control and observation than MuJoCo's step: its own step and "
-                    "the simulator disagree. Use GymSimulator, which runs the environment itself."
+                    f"{self._original.env_id} does more between control and observation than MuJoCo's step: "
+                    "its own step and the simulator disagree. Use GymSimulator, which runs the environment itself."
                 )
-
-
-def _control_range(env: Any) -> NDArray[Any]:
-    """Return the centre and half the width of the range of every action: (2, m)."""
-    low, high = env.action_space.low, env.action_space.high
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        raise ValueError(f"the actions of {env} are unbounded: controls in [-1, 1] cannot be scaled to them")
-    return np.stack([(low + high) / 2, (high - low) / 2])
 
 
 def _noise_std(process_noise: ArrayLike, nv: int) -> NDArray[np.float64]:
