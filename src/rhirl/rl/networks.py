@@ -54,12 +54,13 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Any) -> Any:
         """Map (B, in) to (*ensemble, B, out)."""
+        gains, offsets = self.gains, self.offsets  # read once: a module's attributes are dear to look up
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if i > 0:
-                if self.gains:
+                if gains:
                     x = x - x.mean(-1, keepdims=True)
                     x = x * ((x * x).mean(-1, keepdims=True) + 1e-6) ** -0.5
-                    x = x * self.gains[i - 1][..., None, :] + self.offsets[i - 1][..., None, :]
+                    x = x * gains[i - 1][..., None, :] + offsets[i - 1][..., None, :]
                 x = x.clip(0.0)
             x = x @ weight + bias[..., None, :]
         return x
@@ -129,9 +130,11 @@ def log_density(actor: Actor, x: Array, u: Array) -> Array:
 
 def act(actor: Actor, x: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
     """Controls (B, m) in NumPy, for an actor whose arrays are NumPy's: tanh μ, or a draw where noise is given."""
+    if noise is None:
+        out = actor.body(x)
+        return np.tanh(out[..., : out.shape[-1] // 2])
     mean, log_std = actor(x)
-    z = mean if noise is None else mean + np.exp(log_std) * noise
-    return np.tanh(z)
+    return np.tanh(mean + np.exp(log_std) * noise)
 
 
 def to_numpy(tree: Any) -> Any:

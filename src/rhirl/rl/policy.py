@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,12 @@ class Policy:
     actor: Actor
     metadata: dict[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def observation_dim(self) -> int:
         """How many entries of an observation the actor reads: the first ones."""
         return self.actor.body.weights[0].shape[0]
 
-    @property
+    @cached_property
     def control_dim(self) -> int:
         """Number of controls m."""
         return self.actor.body.weights[-1].shape[1] // 2

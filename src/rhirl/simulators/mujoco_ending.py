@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     def ended(self, x: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell where the task ends: (..., n) → (...)."""
         limited = x[..., self.entries]
-        return np.asarray(((limited <= self.lower) | (limited >= self.upper)).any(axis=-1))
+        return np.asarray(np.logical_or.reduce((limited <= self.lower) | (limited >= self.upper), axis=-1))
 
     def observed(self, rule: ObservationRule) -> Limits | None:
         """Return these limits of positions as limits of the observation; None if it leaves a limited one out."""

@@ -59,7 +59,7 @@ class ObservationRule:
         """Write observations (…, n) from the values (…, size) of each field."""
         for field, source, target, low, high in self._parts:
             read = values[field][..., source]
-            out[..., target] = read if low is None else np.clip(read, low, high)
+            out[..., target] = read if low is None else np.minimum(np.maximum(read, low), high)
 
     @cached_property
     def _parts(self) -> list[tuple[Any, ...]]:
