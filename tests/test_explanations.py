@@ -13,6 +13,7 @@ from rhirl.demos import Demonstrations
 from rhirl.proposals import explanations
 from rhirl.proposals.apprentice import explain_demos
 from rhirl.proposals.explanations import digest, explanation, folder
+from rhirl.simulators.pendulum import PendulumSimulator
 from rhirl.tasks import get_task
 
 PENDULUM = get_task("pendulum")
@@ -63,6 +64,12 @@ def test_other_states_another_task_and_other_versions_are_asked_anew(
     monkeypatch.setattr(explanations, "CODE", ("learning/explain.py",))
     names.append(digest(PENDULUM, short))
     assert len(set(names)) == 6
+
+
+def test_what_a_task_has_set_up_counts_where_its_simulator_shows_it(short: Demonstrations) -> None:
+    known = digest(PENDULUM, short)
+    assert digest(replace(PENDULUM, presets={}), short) == known
+    assert digest(replace(PENDULUM, simulator=lambda: PendulumSimulator(g=9.81)), short) != known
 
 
 def test_a_broken_file_is_replaced(short: Demonstrations, asked: list[Any]) -> None:

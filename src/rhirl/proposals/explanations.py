@@ -14,6 +14,7 @@ import os
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +26,14 @@ from rhirl.demos import Demonstrations
 from rhirl.learning import Explained, explain_episode, scale_of
 from rhirl.machine import side_by_side, surroundings
 from rhirl.proposals.apprentice import ASKING, Note, explain_demos, explained, invertible
-from rhirl.simulators import InvertibleSimulator
+from rhirl.simulators import InvertibleSimulator, Simulator
 from rhirl.simulators.threads import usable_cores
 from rhirl.tasks import Task, get_task
 
 FEW = 1_000
 """Transitions that one process explains sooner than others could start."""
-CODE = ("learning/explain.py", "simulators", "tasks")
-"""What of the package an explanation follows from."""
+CODE = ("learning/explain.py", "simulators")
+"""What of the package an explanation follows from; what a task has set up shows in its simulator's behaviour."""
 
 
 def explanation(task: Task, demos: Demonstrations, note: Note = lambda _: None) -> Explained:
@@ -86,12 +87,23 @@ def folder() -> Path:
 
 
 def digest(task: Task, demos: Demonstrations) -> str:
-    """Return a SHA-256 of the demonstrated states, the task, the code and the versions of what it stands on."""
+    """Return a SHA-256 of the demonstrated states, the task's simulator, the code and what that stands on."""
     sha = hashlib.sha256(json.dumps([task.name, surroundings()["versions"], demos.observations.shape]).encode())
-    for array in (demos.observations, demos.lengths):
+    for array in (demos.observations, demos.lengths, *behaviour(task.simulator())):
         sha.update(np.ascontiguousarray(array).tobytes())
     root = Path(str(files("rhirl")))
     for part in CODE:
         for path in sorted((root / part).rglob("*.py")) or [root / part]:
             sha.update(path.read_bytes())
     return sha.hexdigest()
+
+
+def behaviour(simulator: Simulator) -> list[NDArray[Any]]:
+    """Return where a few controls lead, in rollouts and step by step: no two simulators share every bit of it."""
+    V = np.random.default_rng(0).uniform(-1, 1, (2, 5, simulator.control_dim)).astype(np.float32)
+    state = simulator.reset(seed=0)
+    seen = [simulator.rollout(state, V).observations]
+    for v in V[0]:
+        state = simulator.step(state, v)
+        seen.append(simulator.observe(state))
+    return seen
