@@ -93,13 +93,27 @@ def test_runs_scored_only_in_the_end_are_a_dot_there(tmp_path: Path) -> None:
     assert figure.axes[0].get_xscale() == "log"
 
 
+def test_a_run_scored_only_in_the_end_leaves_the_curves_of_the_others_whole(tmp_path: Path) -> None:
+    write_curve(write_result(tmp_path, "hopper", "rhirl", 0, {0.0: 90.0}), [0.2, 0.6, 0.8])
+    write_curve(write_result(tmp_path, "hopper", "rhirl", 1, {0.0: 90.0}), [0.4, 0.6, 1.0])
+    end = write_result(tmp_path, "hopper", "rhirl", 2, {0.0: 70.0})
+    end.append_metrics({"iteration": 3, "steps/executed": 300, "time/steps_per_s": 50.0})
+    figure = FIGURES["curves"](tmp_path)
+    drawn = lines(figure, 0)
+    x, heights = drawn.pop("RHIRL (3)")
+    assert x == [100, 200, 300]
+    assert heights == pytest.approx([0.3, 0.6, 0.9])
+    assert ([300], [0.7]) in drawn.values()
+
+
 def test_the_horizon_is_drawn_over_executed_and_simulated_steps(tmp_path: Path) -> None:
-    for K in (5, 100):
-        run = write_result(tmp_path, "hopper", f"rhirl-K{K}", 0, {0.0: 1.0})
+    for name, K in (("rhirl-K5", 5), ("rhirl", 20), ("rhirl-K100", 100)):
+        run = write_result(tmp_path, "hopper", name, 0, {0.0: 1.0})
         write_curve(run, [0.1, 0.2], simulated=10 * K)
     figure = FIGURES["horizon"](tmp_path)
     assert lines(figure, 0)["K = 5 (1)"] == lines(figure, 0)["K = 100 (1)"] == ([100, 200], [10, 20])
     assert lines(figure, 1)["K = 5 (1)"][0] == [50, 100]
+    assert lines(figure, 1)["K = 20 (1)"][0] == [200, 400]
     assert lines(figure, 1)["K = 100 (1)"][0] == [1000, 2000]
 
 

@@ -18,6 +18,7 @@ from rhirl.experiments.grid.estimates import (
     estimate,
     in_words,
     planning_seconds,
+    practising_seconds,
     remaining,
     took,
 )
@@ -64,10 +65,15 @@ def test_the_runs_without_noise_are_shared_by_all_three_grids() -> None:
 
 def test_the_horizon_is_planned_and_acted_with() -> None:
     cells = read_spec("ablation-horizon").cells
-    assert {cell.label: cell.settings for cell in cells} == {
-        f"rhirl-K{K}": (f"planner.K={K}", f"deploy.K={K}") for K in (5, 20, 100)
-    }
+    horizons = {cell.label: [cell.plan().hyper[by]["K"] for by in ("planner", "deploy")] for cell in cells}
+    assert horizons == {"rhirl": [20, 20], "rhirl-K5": [5, 5], "rhirl-K100": [100, 100]}
     assert {cell.task for cell in cells} == {"hopper"}
+
+
+def test_the_horizon_of_the_default_is_not_run_twice() -> None:
+    shared = {cell.folder for cell in read_spec("ablation-horizon").cells if not cell.variant}
+    assert len(shared) == 3
+    assert shared < {cell.folder for cell in read_spec("table1").cells}
 
 
 def test_a_file_is_expanded_in_its_order(tmp_path: Path) -> None:
@@ -153,7 +159,20 @@ def test_what_a_gpu_took_says_nothing_about_a_core(tmp_path: Path) -> None:
         run.write_json("meta.json", {"device": device})
         assert took(run) == 4.0 * (1 + seed)
     assert durations(cells, tmp_path) == {("hopper", "gail"): 4.0}
-    assert durations(cells[1:], tmp_path) == {}
+    assert durations(cells[1:], tmp_path) == durations(cells[1:], tmp_path / "empty")
+
+
+def test_a_rival_takes_its_steps_and_as_many_for_every_policy_learned_anew() -> None:
+    cell = Cell("ant", "firl", levels=(0.0, 0.2, 0.5))
+    assert practising_seconds(cell, 250.0) == 3 * 1_000_000 / 250
+    assert practising_seconds(replace(cell, method="gail"), 250.0) == 1_000_000 / 250
+    assert practising_seconds(replace(cell, levels=(), settings=("steps=5000",)), 250.0) == 20
+
+
+def test_only_what_was_neither_measured_nor_finished_is_unknown(tmp_path: Path) -> None:
+    cells = [Cell(task, method) for task in ("ant", "car_racing") for method in ("rhirl", "firl", "bc")]
+    known = {("ant", "rhirl"), ("ant", "firl"), ("car_racing", "rhirl")}
+    assert durations(cells, tmp_path).keys() == known
 
 
 def test_a_planner_that_holds_its_controls_plans_less_often() -> None:
@@ -166,8 +185,6 @@ def test_a_look_beyond_the_horizon_takes_its_time() -> None:
     cell = Cell("hopper", "rhirl", episodes=20, settings=("beyond=100",))
     blind = planning_seconds(replace(cell, settings=("beyond=0",)), 1000.0)
     seeing = planning_seconds(cell, 1000.0)
-    assert blind is not None
-    assert seeing is not None
     assert seeing - blind == pytest.approx((10 * 5 + 20) * 1000 * LED * (20 + 100) / 1000)
 
 

@@ -74,12 +74,17 @@ def _draw(axes: Axes, curves: Sequence[Curve], axis: str, height: str, color: st
         return
     if any(np.isnan(curve[axis]).any() for curve in curves):
         return  # a method without a planner has no simulated steps
-    x, heights = over_seeds(curves, axis, height)
-    dot = "o" if len(x) == 1 else None
-    axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, marker=dot, label=name)
-    if dot:
+    ends = [curve for curve in curves if len(curve[height]) == 1]
+    scored = [curve for curve in curves if len(curve[height]) > 1]
+    # A run without a curve must not cut those of the others short: over_seeds goes as far as all of them do.
+    if scored:
+        x, heights = over_seeds(scored, axis, height)
+        axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, label=name)
+        axes.fill_between(x, heights.min(axis=0), heights.max(axis=0), color=color, alpha=0.18, linewidth=0)
+    if ends:
+        x, heights = over_seeds(ends, axis, height)
+        axes.plot(x, heights.mean(axis=0), "o", color=color, label=None if scored else name)
         axes.vlines(x, heights.min(axis=0), heights.max(axis=0), color=color, linewidth=1.8)
-    axes.fill_between(x, heights.min(axis=0), heights.max(axis=0), color=color, alpha=0.18, linewidth=0)
 
 
 def _finish(axes: Axes, name: str, height: str, steps: Sequence[NDArray[np.float64]]) -> None:

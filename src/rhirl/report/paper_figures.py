@@ -36,7 +36,8 @@ def curves(root: Path) -> Figure:
 def horizon(root: Path) -> Figure:
     """Hopper's return for K = 5, 20 and 100."""
     cells = read_spec("ablation-horizon").cells
-    names = {cell.label: f"K = {cell.variant.removeprefix('K')}" for cell in cells}
+    horizons = {cell.label: int(cell.plan().hyper["planner"]["K"]) for cell in cells}
+    names = {label: f"K = {horizons[label]}" for label in sorted(horizons, key=horizons.__getitem__)}
     return learning_curves(grid_curves(cells, root), names, ("executed", "simulated"), "return")
 
 

@@ -1,28 +1,30 @@
-"""How long cells will take: from cells like them that are finished, else from how fast the planner's models run.
+"""How long cells will take: from cells like them that are finished, else from how fast a core does what they do.
 
-`built_in/speeds.json`: the steps a core simulates in a second, by task; benchmarks/model_speeds.py measures it.
-What RHIRL does is simulating, so a cell takes
+`built_in/speeds.json`: the steps a core simulates in a second while RHIRL learns, and those it executes while a
+rival learns; benchmarks/model_speeds.py measures both. What RHIRL does is simulating, so a cell takes
 
     (iterations · B · M · M_s · K  +  episodes · T / hold · M · M_s · K of the acting planner) / speed
 
 at most: episodes may end early. A look beyond the horizon adds K + L steps of the exact model to each plan. Amid
 noise there is none, but another planner acts, perhaps on the exact model, danger is learned once, and the proposal
-may rehearse. Rivals have no such rule; they are unknown until one of their kind is finished.
+may rehearse. A rival executes as many steps as its configuration says, and as many again for every policy that is
+learned anew; behaviour cloning executes none, and is unknown until one of its kind is finished.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from rhirl.experiments.grid.cells import Cell
+from rhirl.experiments.grid.cells import Cell, needs_new_policy
 from rhirl.experiments.grid.progress import Seen
 from rhirl.experiments.grid.results import curve
 from rhirl.experiments.grid.specs import BUILT_IN
-from rhirl.experiments.presets import configure
+from rhirl.experiments.methods import get_method
+from rhirl.experiments.presets import choose, configure
 from rhirl.experiments.run import RunConfig, RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.learning.danger import SPAN, SYSTEMS
@@ -46,7 +48,7 @@ class Estimate(NamedTuple):
 
 
 def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
-    """Return seconds by kind of cell: the mean of those finished, else what planning would take."""
+    """Return seconds by kind of cell: the mean of those finished, else what its steps would take."""
     finished: defaultdict[Kind, list[float]] = defaultdict(list)
     example: dict[Kind, Cell] = {}
     for cell in cells:
@@ -55,16 +57,30 @@ def durations(cells: Iterable[Cell], root: Path) -> dict[Kind, float]:
         seconds = took(run)
         if seconds is not None and not on_accelerator(run):
             finished[cell.task, cell.label].append(seconds)
-    speeds: dict[str, float] = json.loads((BUILT_IN / "speeds.json").read_text())["simulated_steps_per_s"]
-    found = {kind: planning_seconds(cell, speeds.get(cell.task)) for kind, cell in example.items()}
+    speeds = json.loads((BUILT_IN / "speeds.json").read_text())
+    found = {kind: _seconds(cell, speeds) for kind, cell in example.items()}
     found |= {kind: sum(known) / len(known) for kind, known in finished.items()}
     return {kind: seconds for kind, seconds in found.items() if seconds is not None}
 
 
-def planning_seconds(cell: Cell, speed: float | None) -> float | None:
+def _seconds(cell: Cell, speeds: Mapping[str, Any]) -> float | None:
+    if cell.method == "rhirl":
+        speed, rule = speeds["simulated_steps_per_s"].get(cell.task), planning_seconds
+    else:
+        speed, rule = speeds["executed_steps_per_s"].get(cell.task, {}).get(cell.method), practising_seconds
+    return None if speed is None else rule(cell, speed)
+
+
+def practising_seconds(cell: Cell, speed: float) -> float:
+    """Estimate a rival's cell from the steps it executes at a given speed."""
+    method, task = get_method(cell.method), get_task(cell.task)
+    config = choose(method.config, method.presets(task), task.name, cell.preset, cell.settings)
+    anew = sum(needs_new_policy(cell.method, cell.noise, level) for level in cell.levels)
+    return config.steps * (1 + anew) / speed
+
+
+def planning_seconds(cell: Cell, speed: float) -> float:
     """Estimate an RHIRL cell from the steps it simulates at a given speed."""
-    if cell.method != "rhirl" or speed is None:
-        return None
     task = get_task(cell.task)
     config = configure(task, cell.preset, cell.settings)
     dear = EXACT if config.exact else 1
