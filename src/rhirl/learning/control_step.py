@@ -9,6 +9,7 @@ All are batched over `B` episodes side by side, each at its own time t.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ from rhirl.learning.objective import (
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 
 BLUR = 1  # the stream of random numbers that blurs; sampling uses the step's key itself
+CACHED = 1_200_000
+"""Numbers of a layer that stay in a processor's cache while a cost network is differentiated."""
 
 
 class Metrics(NamedTuple):
@@ -117,26 +120,27 @@ def learn(
     The loss is divided by the λ of the configuration. One that is chosen anew for every plan is the planner's own:
     where all rollouts cost the same it is next to nothing, and such a moment would outweigh all others.
     """
-    keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, index), BLUR), 2 * t.shape[0])
-
-    def mean_loss(network: Network) -> Array:
-        def one(observations: Array, w: Array, t: Array, keys: Array) -> Array:
-            windows = expert_windows(experts, t, config.planner.K)
-            if config.blur:
-                haze = config.blur * cost.normalise.deviation
-                observations = blurred(keys[0], observations, haze)
-                windows = windows._replace(observations=blurred(keys[1], windows.observations, haze))
-            g = Cost(cost.normalise, network)
-            if config.lessons is not None:
-                observations, w = resample(observations, w, config.lessons, config.M_s)
-            value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
-            return jnp.where(w.sum() > 0, value, 0.0)
-
-        return jax.vmap(one)(observations, planned.w, t, keys.reshape(-1, 2)).mean()
-
+    B = len(t)
+    keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, index), BLUR), (B, 2))
     lam = jnp.asarray(config.planner.lam)
 
-    value, gradient = jax.value_and_grad(mean_loss)(cost.network)
+    def one(network: Network, observations: Array, w: Array, t: Array, keys: Array) -> Array:
+        windows = expert_windows(experts, t, config.planner.K)
+        if config.blur:
+            haze = config.blur * cost.normalise.deviation
+            observations = blurred(keys[0], observations, haze)
+            windows = windows._replace(observations=blurred(keys[1], windows.observations, haze))
+        g = Cost(cost.normalise, network)
+        if config.lessons is not None:
+            observations, w = resample(observations, w, config.lessons, config.M_s)
+        value = loss(g, windows, observations, w, lam, M_s=config.M_s, penalty=config.penalty)
+        return jnp.where(w.sum() > 0, value, 0.0)
+
+    def mean_loss(network: Network, episodes: tuple[Array, ...]) -> Array:
+        return jax.vmap(partial(one, network))(*episodes).mean()
+
+    episodes, together = (observations, planned.w, t, keys), differentiated_together(B, config)
+    value, gradient = in_parts(partial(jax.value_and_grad(mean_loss), cost.network), episodes, B, together)
     updates, new_state = optimiser.update(gradient, optimiser_state, cost.network)
     network = optax.apply_updates(cost.network, updates)
     usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
@@ -144,6 +148,23 @@ def learn(
     network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
     metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), planned.spread.mean())
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
+
+
+def differentiated_together(B: int, config: Config) -> int:
+    """Return how many of the B losses to differentiate at once: on a processor, as many as fit its cache."""
+    if jax.default_backend() != "cpu":
+        return B
+    states = (config.lessons or config.planner.M) * config.M_s * (config.planner.K + 1)
+    fits = CACHED // (states * max(config.hidden, default=1))
+    return max(part for part in range(1, B + 1) if B % part == 0 and part <= max(fits, 1))
+
+
+def in_parts(mean: Callable[[Any], Any], batch: Any, B: int, size: int) -> Any:
+    """Return the mean over a batch of B, from those of its parts one after the other."""
+    if size == B:  # not as one part: convolutions inside a compiled loop are ten times as slow on a processor
+        return mean(batch)
+    parts = jax.tree.map(lambda x: x.reshape(-1, size, *x.shape[1:]), batch)
+    return jax.tree.map(lambda x: x.mean(axis=0), jax.lax.map(mean, parts))
 
 
 def blurred(key: Array, x: Array, deviation: Array) -> Array:
