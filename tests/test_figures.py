@@ -87,8 +87,8 @@ def test_runs_scored_only_in_the_end_are_a_dot_there(tmp_path: Path) -> None:
     write_curve(write_result(tmp_path, "hopper", "firl", 0, {0.0: 1.0}), [0.1, 0.3], executed=6_000)
     figure = FIGURES["curves"](tmp_path)
     drawn = lines(figure, 0)
-    assert drawn["RHIRL (2)"][0] == [200]
-    assert drawn["RHIRL (2)"][1] == pytest.approx([0.9])
+    assert drawn["RHIRL, in the end (2)"][0] == [200]
+    assert drawn["RHIRL, in the end (2)"][1] == pytest.approx([0.9])
     assert drawn["f-IRL (1)"][1] == [0.1, 0.3]
     assert figure.axes[0].get_xscale() == "log"
 
@@ -100,10 +100,21 @@ def test_a_run_scored_only_in_the_end_leaves_the_curves_of_the_others_whole(tmp_
     end.append_metrics({"iteration": 3, "steps/executed": 300, "time/steps_per_s": 50.0})
     figure = FIGURES["curves"](tmp_path)
     drawn = lines(figure, 0)
-    x, heights = drawn.pop("RHIRL (3)")
+    x, heights = drawn["RHIRL (2)"]
     assert x == [100, 200, 300]
     assert heights == pytest.approx([0.3, 0.6, 0.9])
-    assert ([300], [0.7]) in drawn.values()
+    assert drawn["RHIRL, in the end (1)"] == ([300], [0.7])
+
+
+def test_the_curve_of_a_run_scored_on_the_way_stands_beside_those_scored_in_the_end(tmp_path: Path) -> None:
+    write_curve(write_result(tmp_path, "hopper", "rhirl-scored", 0, {}), [0.2, 0.8])
+    write_curve(write_result(tmp_path, "hopper", "rhirl-K5", 0, {0.0: 1.0}), [0.0, 0.1])
+    end = write_result(tmp_path, "hopper", "rhirl", 0, {0.0: 70.0})
+    end.append_metrics({"iteration": 2, "steps/executed": 200, "time/steps_per_s": 50.0})
+    drawn = lines(FIGURES["curves"](tmp_path), 0)
+    assert drawn["RHIRL (1)"] == ([100, 200], [0.2, 0.8])
+    assert drawn["RHIRL, in the end (1)"] == ([200], [0.7])
+    assert not any("K5" in name for name in drawn)
 
 
 def test_the_horizon_is_drawn_over_executed_and_simulated_steps(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Metrics(NamedTuple):
     ess: Array
     """Effective sample size of the weights."""
     lam: Array
-    """Temperature λ."""
+    """Temperature λ: the median, for it has no bound where fewer rollouts survive than the ESS asks for."""
     spread: Array
     """Standard deviation of S over the samples: the scale of the learned cost as the planner sees it."""
 
@@ -146,7 +146,7 @@ def learn(
     usable = jnp.isfinite(optax.tree.norm(gradient)) & (planned.w.sum() > 0)
     before = (cost.network, optimiser_state)
     network, new_state = jax.tree.map(partial(jnp.where, usable), (network, new_state), before)
-    metrics = Metrics(value, planned.ess.mean(), planned.lam.mean(), planned.spread.mean())
+    metrics = Metrics(value, planned.ess.mean(), jnp.median(planned.lam), planned.spread.mean())
     return network, optax.incremental_update(network, average, 1.0 - config.average), new_state, metrics
 
 

@@ -45,7 +45,7 @@ def learning_curves(
             for axes, axis in zip(row, over, strict=True):
                 for method, curves in methods.items():
                     color = COLORS[list(names).index(method) % len(COLORS)]
-                    _draw(axes, curves, axis, height, color, f"{names[method]} ({len(curves)})")
+                    _draw(axes, curves, axis, height, color, names[method])
                 _finish(axes, AXES[axis], height, [curve[axis] for curves in methods.values() for curve in curves])
             row[0].set_ylabel(f"{task}: {height}")
         if tasks:
@@ -70,7 +70,7 @@ def over_seeds(curves: Sequence[Curve], axis: str, height: str) -> tuple[NDArray
 def _draw(axes: Axes, curves: Sequence[Curve], axis: str, height: str, color: str, name: str) -> None:
     if not any(np.nan_to_num(curve["executed"]).any() for curve in curves):
         final = float(np.mean([curve[height][-1] for curve in curves]))
-        axes.axhline(final, color=color, linestyle="--", linewidth=1.3, label=name)
+        axes.axhline(final, color=color, linestyle="--", linewidth=1.3, label=f"{name} ({len(curves)})")
         return
     if any(np.isnan(curve[axis]).any() for curve in curves):
         return  # a method without a planner has no simulated steps
@@ -79,11 +79,11 @@ def _draw(axes: Axes, curves: Sequence[Curve], axis: str, height: str, color: st
     # A run without a curve must not cut those of the others short: over_seeds goes as far as all of them do.
     if scored:
         x, heights = over_seeds(scored, axis, height)
-        axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, label=name)
+        axes.plot(x, heights.mean(axis=0), color=color, linewidth=1.8, label=f"{name} ({len(scored)})")
         axes.fill_between(x, heights.min(axis=0), heights.max(axis=0), color=color, alpha=0.18, linewidth=0)
     if ends:
         x, heights = over_seeds(ends, axis, height)
-        axes.plot(x, heights.mean(axis=0), "o", color=color, label=None if scored else name)
+        axes.plot(x, heights.mean(axis=0), "o", color=color, label=f"{name}, in the end ({len(ends)})")
         axes.vlines(x, heights.min(axis=0), heights.max(axis=0), color=color, linewidth=1.8)
 
 

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rhirl.experiments.grid import Cell, read_spec
-from rhirl.experiments.grid.results import curve, find_runs, label, last_point, read_results
+from rhirl.experiments.grid.results import SCORED, curve, find_runs, label, last_point, read_results
 from rhirl.experiments.tables import NAMES, interval, pooled_iqm
 from rhirl.report.curves import COLORS, Curve, empty, learning_curves
 from rhirl.report.figures import EXPERT, MUTED, STYLE
@@ -114,7 +114,7 @@ def grid_curves(cells: Iterable[Cell], root: Path) -> Curves:
     for cell in cells:
         found[cell.task].setdefault(cell.label, [])
     for run in find_runs(root):
-        task, method, noise = run.path.parts[-4], label(run), run.path.parts[-2]
+        task, method, noise = run.path.parts[-4], label(run).removesuffix(SCORED), run.path.parts[-2]
         if (task, method, noise) not in wanted:
             continue
         seen = curve(run)

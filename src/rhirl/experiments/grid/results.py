@@ -17,6 +17,8 @@ from rhirl.tasks import TASKS
 
 OURS, REHEARSED = "rhirl", "-rehearsed"
 """RHIRL plans anew under other noise; where its proposal rehearsed there first, that is a row of its own."""
+SCORED = "-scored"
+"""What follows the label of runs that were scored in the end only, where another was scored on the way."""
 
 
 @dataclass(frozen=True)
