@@ -175,7 +175,7 @@ def test_without_noise_of_the_system_nothing_is_rehearsed(tmp_path: Path, small:
     config = plan_run("hopper", noise=0.0, episodes=2, overrides=REHEARSED, evaluations=0)
     learner: Any = train(RunDirectory(tmp_path / "still"), config)
     assert not learner.apprentice.quiet  # so few demonstrations make no clone that fits
-    assert learner.iteration == config.hyper["iterations"]
+    assert learner.iteration == learner.iterations == config.hyper["iterations"]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])

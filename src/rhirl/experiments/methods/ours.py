@@ -63,7 +63,8 @@ class Planning:
         self, run: RunDirectory, task: Task, demos: Demonstrations, config: Config, asked: RunConfig
     ) -> None:
         self.task, demos, self._system_noise = task, demos.quorate(config.quorum), asked.noise
-        self.iterations = config.iterations + config.rehearsals
+        # Rehearsals answer to noise: where the system has none, a run is over once the cost is learned.
+        self.iterations = config.iterations + (config.rehearsals if asked.noise > 0 else 0)
         self.apprentice: Apprentice | None = None
         self._rehearsed: Rehearsed | None = None
         if config.guided:
@@ -98,7 +99,7 @@ class Planning:
     def _rehearses(self) -> bool:
         if self._rehearsed is None or self.apprentice is None or self.apprentice.quiet:
             return False
-        return self._system_noise > 0 and not self._rehearsed.settled
+        return not self._rehearsed.settled
 
     @property
     def executed(self) -> int:
