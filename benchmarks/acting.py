@@ -3,8 +3,8 @@
 python benchmarks/acting.py results/runs/walker2d/rhirl/noise0/seed0 --set deploy.beta=0.005 --episodes 4
 
 Prints a line of returns for the expert, for the run as it is configured, and for each of the settings, which are
-those of `rhirl train`, one after the other behind `--set`; what belongs together is joined by commas. Nothing here is
-a score.
+those of `rhirl train`, one after the other behind `--set`; what belongs together is joined by commas. Nothing
+here is a score.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keep what `rhirl bench step` measures: both presets of a task, and `default` smaller and with few lessons.
+"""Keep what `rhirl bench step` measures: both presets of a task; `default` smaller, with few lessons, amid noise.
 
 python benchmarks/step.py pendulum
 """
@@ -18,14 +18,15 @@ RESULTS = Path(__file__).parent.parent / "results/bench"
 def main(task: tyro.conf.Positional[str] = "pendulum", /, repetitions: int = 20, steps: int = 50) -> None:
     """Measure one control step (plan and learn) against its rollouts alone."""
     contests = (
-        ("paper", ()),
-        ("default", ()),
-        ("default", ("planner.M=50", "parallel=8")),
-        ("default", ("lessons=10",)),
+        ("paper", (), 0.0),
+        ("default", (), 0.0),
+        ("default", ("planner.M=50", "parallel=8"), 0.0),
+        ("default", ("lessons=10",), 0.0),
+        ("default", (), 0.5),
     )
     results = [
-        measure_step(task, preset=preset, overrides=overrides, repetitions=repetitions, steps=steps)
-        for preset, overrides in contests
+        measure_step(task, preset=preset, overrides=overrides, noise=noise, repetitions=repetitions, steps=steps)
+        for preset, overrides, noise in contests
     ]
     command = f"python benchmarks/step.py {task} --repetitions {repetitions} --steps {steps}"
     text = json.dumps({"command": command, "results": results}, indent=1)

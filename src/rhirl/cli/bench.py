@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from rhirl.cli.output import Json, TaskName, print_json, say
 
@@ -28,6 +29,7 @@ def step(
     *,
     preset: str = "default",
     set: tuple[str, ...] = (),
+    noise: Annotated[float, arg(metavar="σ")] = 0.0,
     repetitions: int = 10,
     steps: int = 50,
     demos: Path | None = None,
@@ -39,6 +41,7 @@ def step(
         task: The task's name.
         preset: Whose settings to use.
         set: Settings to change, such as `--set planner.M=50`.
+        noise: Standard deviation of the system's control noise, amid which some tasks learn with other planners.
         repetitions: How often control steps and bare rollouts alternate.
         steps: Control steps in a repetition.
         demos: A demonstration file instead of the bundled one.
@@ -46,7 +49,9 @@ def step(
     """
     from rhirl.experiments.bench import measure_step
 
-    result = measure_step(task, preset=preset, overrides=set, repetitions=repetitions, steps=steps, demos=demos)
+    result = measure_step(
+        task, preset=preset, overrides=set, noise=noise, repetitions=repetitions, steps=steps, demos=demos
+    )
     _show(result, json)
 
 

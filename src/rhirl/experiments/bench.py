@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from rhirl.experiments.methods.ours import learns_with
 from rhirl.experiments.plan import find_demos
 from rhirl.experiments.presets import configure
 from rhirl.learning import RHIRL
@@ -34,24 +35,28 @@ def measure_step(
     *,
     preset: str = "default",
     overrides: Sequence[str] = (),
+    noise: float = 0.0,
     repetitions: int = 10,
     steps: int = 50,
     demos: Path | None = None,
 ) -> dict[str, Any]:
     """Alternate stretches of control steps (plan and learn) with the same number of bare rollouts.
 
+    They are those with which `rhirl train` learns on a system with this control noise.
+
     `ratio` is the time of a control step over that of its rollouts; `floor` that of the rollouts and of the cost of
     what they saw, with which no step can do less; `episode_ms` a whole learning episode of T steps, where several
     run side by side divided by their number.
     """
     benchmark = get_task(task)
-    config = replace(configure(benchmark, preset, overrides), iterations=10**9)
-    simulator = benchmark.simulator()
-    shown = find_demos(task, 0.0, demos)
+    endless = replace(configure(benchmark, preset, overrides), iterations=10**9)
+    simulator, config = learns_with(benchmark, endless, noise)
+    shown = find_demos(task, noise, demos)
     learner = RHIRL(
         simulator,
         shown,
         config,
+        noise=noise,
         proposal=untrained_proposal(shown, benchmark.control_dim) if config.guided else None,
     )
     shape = (config.planner.M, config.planner.K, benchmark.control_dim)
@@ -83,6 +88,7 @@ def measure_step(
         "task": task,
         "preset": preset,
         "overrides": list(overrides),
+        "noise": noise,
         "parallel": config.parallel,
         "M": config.planner.M,
         "K": config.planner.K,

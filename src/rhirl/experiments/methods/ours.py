@@ -71,11 +71,7 @@ class Planning:
             size = config.iterations * config.parallel
             explained = load_explained(run).until(demos.horizon)
             self.apprentice = Apprentice(demos, explained, size, asked.seed, config.clone)
-        simulator: Simulator = task.simulator()
-        if config.as_acting and asked.noise:
-            # A cost is right for the planner and the model it was learned with.
-            simulator = exactly(simulator) if config.exact else simulator
-            config = replace(config, planner=config.minding)
+        simulator, config = learns_with(task, config, asked.noise)
         self.rhirl = RHIRL(simulator, demos, config, noise=asked.noise, seed=asked.seed, proposal=self.apprentice)
         if self.apprentice is not None and config.rehearsals:
             self._rehearsed = self._begin_rehearsals(self.apprentice)
@@ -219,6 +215,17 @@ class Planning:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def learns_with(task: Task, config: Config, noise: float) -> tuple[Simulator, Config]:
+    """Return the simulator and the configuration to learn with on a system with this control noise.
+
+    Amid noise they may be those that act there: a cost is right for the planner and the model it was learned with.
+    """
+    simulator: Simulator = task.simulator()
+    if not (config.as_acting and noise > 0):
+        return simulator, config
+    return exactly(simulator) if config.exact else simulator, replace(config, planner=config.minding)
 
 
 def load_planner(task: Task, run: RunDirectory, config: Config, seed: int) -> Agent:
