@@ -82,6 +82,10 @@ HOPPER = Task(
     ),
 )
 
+WALKER2D_ACTING = {"K": 20, "M": 60, "beta": 0.02, "guided": 0.8, "ess": 0.4, "survive": True}
+"""Hopper's, with softer weights: what Walker2d lacks without noise is speed, and the mean of many samples is a
+calmer control than that of a few (docs/tasks/walker2d.md)."""
+
 WALKER2D = Task(
     name="walker2d",
     env_id="Walker2d-v5",
@@ -91,7 +95,7 @@ WALKER2D = Task(
     simulator=lambda: _simulator("Walker2d-v5", "RK4", 1),
     packages=PACKAGES,
     expert=EXPERT,
-    presets=_presets(K=30, M=150, beta=0.6, iterations=100_000),
+    presets=_presets(K=30, M=150, beta=0.6, iterations=100_000, own={"deploy": WALKER2D_ACTING}),
     paper=paper_returns(
         expert=(4999.47, 4500.43, 3624.48),
         rhirl=(4939.44, 4473.33, 3446.55),
