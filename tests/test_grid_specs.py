@@ -118,6 +118,12 @@ def test_a_file_that_means_nothing_is_refused_in_one_sentence(text: str, complai
         read_spec(spec_file(tmp_path, text))
 
 
+def test_a_block_says_how_often_its_runs_are_scored_while_they_learn(tmp_path: Path) -> None:
+    often, never = BLOCK, f"{BLOCK}evaluations = 0\nvariants.quick = []\n"
+    cells = read_spec(spec_file(tmp_path, f"{often}{never}seeds = 1")).cells
+    assert {cell.label: cell.plan().evaluations for cell in cells} == {"rhirl": 10, "rhirl-quick": 0}
+
+
 def test_unknown_grids_and_files_are_refused() -> None:
     with pytest.raises(SpecError, match="no grid 'table3'; there are ablation-horizon"):
         read_spec("table3")
@@ -179,6 +185,12 @@ def test_a_planner_that_holds_its_controls_plans_less_often() -> None:
     cell = Cell("car_racing", "rhirl", episodes=10)
     learning, plans = 600 * 4 * 48 * 10, (10 * 5 + 10) * 1000 / 4
     assert planning_seconds(cell, 1000.0) == (learning + plans * 64 * 10) / 1000
+
+
+def test_to_be_scored_while_it_learns_takes_its_time() -> None:
+    cell = Cell("hopper", "rhirl", episodes=20, settings=("beyond=0",))
+    saved = planning_seconds(cell, 1000.0) - planning_seconds(replace(cell, evaluations=0), 1000.0)
+    assert saved == pytest.approx(10 * 5 * 1000 * 60 * 20 / 1000)
 
 
 def test_a_look_beyond_the_horizon_takes_its_time() -> None:

@@ -59,6 +59,8 @@ class Cell:
     """Evaluation episodes."""
     levels: tuple[float, ...] = ()
     """Noise levels to evaluate at; by default the one learned at."""
+    evaluations: int = RunConfig.evaluations
+    """How often the run is scored while it learns."""
 
     @property
     def label(self) -> str:
@@ -84,6 +86,7 @@ class Cell:
             self.preset,
             episodes=self.demonstrations,
             overrides=self.settings,
+            evaluations=self.evaluations,
         )
 
     def missing_levels(self, run: RunDirectory) -> list[float]:

@@ -25,7 +25,7 @@ from rhirl.experiments.grid.results import curve
 from rhirl.experiments.grid.specs import BUILT_IN
 from rhirl.experiments.methods import get_method
 from rhirl.experiments.presets import choose, configure
-from rhirl.experiments.run import RunConfig, RunDirectory
+from rhirl.experiments.run import RunDirectory
 from rhirl.experiments.train import EVALUATION_EPISODES
 from rhirl.learning.danger import SPAN, SYSTEMS
 from rhirl.proposals.rehearsal import STEPS
@@ -87,7 +87,7 @@ def planning_seconds(cell: Cell, speed: float) -> float:
     as_acting = cell.noise > 0 and config.as_acting
     learner = config.minding if as_acting else config.planner
     learning = config.iterations * config.parallel * learner.M * learner.K * (dear if as_acting else 1)
-    episodes = RunConfig.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
+    episodes = cell.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))
     plans = episodes * task.T // task.hold
     wary = cell.noise > 0 and config.minds_danger
     planner = config.minding if wary else config.acting

@@ -9,8 +9,9 @@
     variants.K5 = ["planner.K=5"]    # settings as after `rhirl train --set`, under a name of yours
     variants.K20 = ["planner.K=20"]
 
-A block may also have `preset`, `demonstrations` (how many to learn from), `evaluate_at` (noise levels) and
-`episodes` of evaluation; a file, `episodes` for all blocks, and `out`, where its runs go if not to results/runs.
+A block may also have `preset`, `demonstrations` (how many to learn from), `evaluations` (how often a run is scored
+while it learns), `evaluate_at` (noise levels) and `episodes` of evaluation; a file, `episodes` for all blocks, and
+`out`, where its runs go if not to results/runs.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ BLOCK_KEYS = {
     "preset": str,
     "variants": dict,
     "demonstrations": int,
+    "evaluations": int,
     "evaluate_at": list,
     "episodes": int,
 }
@@ -115,6 +117,7 @@ def _cells(block: Mapping[str, Any], seeds: int | None, where: str) -> Iterator[
                 block.get("demonstrations"),
                 block["episodes"],
                 tuple(float(level) for level in block.get("evaluate_at", ())),
+                block.get("evaluations", Cell.evaluations),
             )
 
 
