@@ -79,6 +79,10 @@ class Config:
         """The planner to act with where danger is minded."""
         return self.amid_noise or self.planner
 
+    def learns_as_it_acts(self, noise: float) -> bool:
+        """Whether the planner that minds danger also learns, on a system with control noise σ."""
+        return self.as_acting and noise > 0
+
     @property
     def guided(self) -> bool:
         """Whether any of the planners asks for a proposal."""

@@ -84,7 +84,7 @@ def planning_seconds(cell: Cell, speed: float) -> float:
     task = get_task(cell.task)
     config = configure(task, cell.preset, cell.settings)
     dear = EXACT if config.exact else 1
-    as_acting = cell.noise > 0 and config.as_acting
+    as_acting = config.learns_as_it_acts(cell.noise)
     learner = config.minding if as_acting else config.planner
     learning = config.iterations * config.parallel * learner.M * learner.K * (dear if as_acting else 1)
     episodes = cell.evaluations * EVALUATION_EPISODES + cell.episodes * max(1, len(cell.levels))

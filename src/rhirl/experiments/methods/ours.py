@@ -223,7 +223,7 @@ def learns_with(task: Task, config: Config, noise: float) -> tuple[Simulator, Co
     Amid noise they may be those that act there: a cost is right for the planner and the model it was learned with.
     """
     simulator: Simulator = task.simulator()
-    if not (config.as_acting and noise > 0):
+    if not config.learns_as_it_acts(noise):
         return simulator, config
     return exactly(simulator) if config.exact else simulator, replace(config, planner=config.minding)
 
