@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from rhirl.learning.config import Config
 from rhirl.learning.danger import Danger, WaryCost
 from rhirl.learning.guide import Guide, Proposal
 from rhirl.learning.objective import CostFunction, expected_cost
+from rhirl.learning.resign import Resignation
 from rhirl.planning import Planner, sample, smooth, update, warm_start, weigh
 from rhirl.simulators import Simulator, State, exactly
 
@@ -32,6 +34,7 @@ class Controller:
         proposal: The policy that guides a share of the samples, where the planner asks for one.
         beyond: Steps the proposal must be able to go on for behind a plan, or another one is followed; 0 asks not.
         astray: Whether to end such a look where the cost says that no expert goes is as bad as to lose the task.
+        resignation: What tells where to keep still, because all is lost.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class Controller:
         proposal: Proposal | None = None,
         beyond: int = 0,
         astray: bool = False,
+        resignation: Resignation | None = None,
     ) -> None:
         self.simulator = simulator
         # A plain function is no pytree; a partial of it is one, and can enter compiled code like a `Cost`.
         partial_of: Any = jax.tree_util.Partial
         self.cost: CostFunction = partial_of(cost) if jax.tree_util.all_leaves([cost]) else cost
+        self._resignation = resignation
         self._guide = Guide.of(simulator, planner, proposal)
         self._beyond: Beyond | None = None
         if beyond:
@@ -77,8 +82,10 @@ class Controller:
         Where the danger of states is known, it is minded in place of a look, by a planner of its own: amid noise
         there is no staying as near to the proposal as `deploy` may ask for.
         """
-        planner, beyond = config.acting, config.beyond
+        planner, beyond, resignation = config.acting, config.beyond, None
         if danger is not None:
+            if math.isfinite(danger.farthest):
+                resignation = Resignation(partial(_mean_cost, cost), danger.farthest, config.beyond)
             cost, planner, beyond = WaryCost(cost, danger, config.wary), config.minding, 0
             simulator = exactly(simulator) if config.exact else simulator
         return cls(
@@ -90,6 +97,7 @@ class Controller:
             proposal=proposal,
             beyond=beyond,
             astray=config.astray,
+            resignation=resignation,
         )
 
     def reset(self, seed: int = 0) -> None:
@@ -99,9 +107,15 @@ class Controller:
         self._U = jnp.zeros((self.planner.K, self.simulator.control_dim))
         # What is left of the plan that was followed last, behind which the proposal goes on; none as yet.
         self._rest = np.empty((0, self.simulator.control_dim), np.float32)
+        if self._resignation is not None:
+            self._resignation.reset()
 
     def act(self, state: State) -> NDArray[np.float32]:
         """Plan from a state of the simulator and return the first control u (m,) in [-1, 1]."""
+        if self._resignation is not None and self._resignation(self.simulator.observe(state)):
+            self._U = jnp.zeros_like(self._U)
+            self._steps += 1
+            return np.zeros(self.simulator.control_dim, np.float32)
         guide = None if self._guide is None else self._guide.plan(state)
         V = _propose(jax.random.key(self._seed), self._steps, self._U, self.planner, guide)
         controls = np.repeat(np.asarray(V), self.M_s, axis=0)

@@ -19,6 +19,7 @@ is also lost from where the learned cost stays above zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -36,6 +37,7 @@ from rhirl.learning.beyond import LAST
 from rhirl.learning.config import Config
 from rhirl.learning.episodes import Episodes
 from rhirl.learning.objective import CostFunction
+from rhirl.learning.resign import farthest
 from rhirl.learning.streams import DANGER, draw
 from rhirl.simulators import Led, Policy, Simulator, lead
 
@@ -57,6 +59,8 @@ class Danger:
     """Of d."""
     usual: float
     """−log(1 − d₀)"""
+    farthest: float = math.inf
+    """ḡ_E, beyond which a system resigns (`resign.py`); none does where no cost tells who has gone astray."""
 
     def __call__(self, x: Array) -> Array:
         """Return it for any batch of observations: (..., n) → (...)."""
@@ -64,12 +68,13 @@ class Danger:
 
     def save(self, path: Path) -> None:
         """Write a file like that of a cost."""
-        save_cost(self.logit, path, {"usual": self.usual})
+        notes = {"usual": self.usual, "farthest": self.farthest}
+        save_cost(self.logit, path, {name: value for name, value in notes.items() if math.isfinite(value)})
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Read it back."""
-        return cls(load_cost(path), load_notes(path)["usual"])
+        return cls(load_cost(path), **load_notes(path))
 
 
 @jax.tree_util.register_dataclass
@@ -121,7 +126,8 @@ def learn_danger(
     network = network_of(jax.random.key(seed), demos.observation_shape, config.hidden)
     network = fit(jax.random.key(first), network, normalise(jnp.asarray(x)), jnp.asarray(y))
     logit = Cost(normalise, network)
-    return Danger(logit, float(np.quantile(jax.nn.softplus(logit(jnp.asarray(demos.states()))), USUAL)))
+    usual = float(np.quantile(jax.nn.softplus(logit(jnp.asarray(demos.states()))), USUAL))
+    return Danger(logit, usual) if cost is None else Danger(logit, usual, farthest(cost, demos, config.beyond))
 
 
 def gamma_of(config: Config) -> float:
