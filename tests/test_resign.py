@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 
 from rhirl.costs import Cost, network_of, normaliser_of
 from rhirl.demos import Demonstrations, Metadata, from_episodes
-from rhirl.learning import Config, Controller, Danger
+from rhirl.learning import Config, Controller, Danger, learn_danger
 from rhirl.learning.resign import Resignation, farthest
 from rhirl.planning import Planner
 from rhirl.simulators.jax import JaxSimulator
@@ -76,6 +77,13 @@ def test_until_then_it_acts_as_who_never_resigns() -> None:
         for controller in [Controller.configured(LINE, HEIGHT, config, seed=0, proposal=None, danger=danger(bound))]
     ]
     np.testing.assert_array_equal(acts[0], acts[1])
+
+
+def test_danger_knows_of_it_where_a_cost_tells_who_goes_astray() -> None:
+    config, demos = Config(planner=PLANNER, beyond=H), demonstrations([0, 0, 3, 3, 0, 0, 0], [1, 0])
+    ask = partial(learn_danger, LINE, demos, config, np.zeros_like, 0.1, systems=8)
+    assert ask(cost=HEIGHT).farthest == 2.0
+    assert ask().farthest == np.inf
 
 
 def test_danger_keeps_it_in_its_file_and_older_files_know_of_none(tmp_path: Path) -> None:
