@@ -124,13 +124,6 @@ def test_a_block_says_how_often_its_runs_are_scored_while_they_learn(tmp_path: P
     assert {cell.label: cell.plan().evaluations for cell in cells} == {"rhirl": 10, "rhirl-quick": 0}
 
 
-def test_settings_of_a_block_are_those_of_all_its_runs_and_a_variant_may_change_them(tmp_path: Path) -> None:
-    text = 'seeds = 1\nsettings = ["lr=1e-3", "parallel=2"]\nvariants.a = []\nvariants.b = ["lr=1e-2"]\n'
-    cells = read_spec(spec_file(tmp_path, BLOCK + text)).cells
-    asked = {cell.label: (cell.plan().hyper["lr"], cell.plan().hyper["parallel"]) for cell in cells}
-    assert asked == {"rhirl-a": (1e-3, 2), "rhirl-b": (1e-2, 2)}
-
-
 def test_unknown_grids_and_files_are_refused() -> None:
     with pytest.raises(SpecError, match="no grid 'table3'; there are ablation-horizon"):
         read_spec("table3")

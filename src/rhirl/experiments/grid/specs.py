@@ -9,9 +9,9 @@
     variants.K5 = ["planner.K=5"]    # settings as after `rhirl train --set`, under a name of yours
     variants.K20 = ["planner.K=20"]
 
-A block may also have `preset`, `settings` of all its runs, whose folders they do not name, `demonstrations` (how
-many to learn from), `evaluations` (how often a run is scored while it learns), `evaluate_at` (noise levels) and
-`episodes` of evaluation; a file, `episodes` for all blocks, and `out`, where its runs go if not to results/runs.
+A block may also have `preset`, `demonstrations` (how many to learn from), `evaluations` (how often a run is scored
+while it learns), `evaluate_at` (noise levels) and `episodes` of evaluation; a file, `episodes` for all blocks, and
+`out`, where its runs go if not to results/runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ BLOCK_KEYS = {
     "noises": list,
     "seeds": (int, list),
     "preset": str,
-    "settings": list,
     "variants": dict,
     "demonstrations": int,
     "evaluations": int,
@@ -114,7 +113,7 @@ def _cells(block: Mapping[str, Any], seeds: int | None, where: str) -> Iterator[
                 seed,
                 block.get("preset", "default"),
                 variant,
-                (*block.get("settings", ()), *settings),
+                tuple(settings),
                 block.get("demonstrations"),
                 block["episodes"],
                 tuple(float(level) for level in block.get("evaluate_at", ())),
