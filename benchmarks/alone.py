@@ -2,8 +2,8 @@
 
 python benchmarks/alone.py results/runs/ant/rhirl/noise0.5/seed0 --episodes 100
 
-An episode takes a tenth of a second, a hundredth of what planning takes: rehearsals can be judged by a hundred of
-them where planners are judged by eight. Nothing here is a score.
+An episode takes a fraction of a second where planning takes half a minute, so that rehearsals can be judged by a
+hundred of them. Nothing here is a score.
 """
 
 from __future__ import annotations

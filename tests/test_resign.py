@@ -21,8 +21,6 @@ H = 3
 LINE = JaxSimulator(lambda x, u: x + u, lambda x: x, lambda key: jnp.zeros(1), control_dim=1)
 """A point on a line, moved by its control."""
 PLANNER = Planner(K=2, M=8, beta=0.1)
-
-
 HEIGHT = jax.tree_util.Partial(lambda x: x[..., 0])
 """g(x) = x."""
 
